@@ -154,9 +154,9 @@ def test_phi_is_that_of_forgotten_and_heldout_samples_of_target_models_in_a_pane
 
 def test_phi_is_held_against_retrained_models_where_nothing_is_held_out():
     part, empty = np.array([0.0, 1.0, 2.0]), np.array([])
-    pairs, label = phi._against([(part, empty), None, (part + 1, empty)], ["none", "x", "retrain"])
+    pairs, label = phi._to_compare([(part, empty), None, (part + 1, empty)], ["none", "x", "retrain"])
     assert (label, pairs[1], list(pairs[0][1])) == ("forgotten, retrained", None, [1.0, 2.0, 3.0])
-    assert phi._against([(part, part)], ["none"]) == ([(part, part)], "held out")
+    assert phi._to_compare([(part, part)], ["none"]) == ([(part, part)], "held out")
 
 
 # ---------------------------------------------------------------- embedding

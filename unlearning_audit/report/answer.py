@@ -140,11 +140,9 @@ class Answer:
         # The systems that rank this method highest and lowest.
         kind = min(self.judges, key=lambda judge: judge.ranks[worst])
         strict = max(self.judges, key=lambda judge: judge.ranks[worst])
-        ranks = (
-            f"{words.ordinal(kind.ranks[worst])} of {len(spreads)}, {strict.name} {words.ordinal(strict.ranks[worst])}"
-        )
+        best, last = words.ordinal(kind.ranks[worst]), words.ordinal(strict.ranks[worst])
         systems = f"The {len(self.judges)} systems disagree on {naming.method(worst)}"
-        return f"{systems}: {kind.name} ranks it {ranks} ({range_})."
+        return f"{systems}: {kind.name} ranks it {best} of {len(spreads)}, {strict.name} {last} ({range_})."
 
     @property
     def spreads(self) -> dict[str, int]:

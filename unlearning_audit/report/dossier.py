@@ -108,10 +108,8 @@ def _seen(judged: Decisions) -> list[str]:
                  and row["margin"] > 0 and not math.isnan(row["least_distance"])]  # fmt: skip
         if today:
             best = min(today, key=lambda row: row["least_distance"] / row["margin"])
-            least = f"{best['least_distance']:.2g} by {decisions.label(best['metric'])}"
-            sentences.append(
-                f"{label}: this audit would have seen a distance of at least {least}, with probability 0.8."
-            )
+            least = f"a distance of at least {best['least_distance']:.2g} by {decisions.label(best['metric'])}"
+            sentences.append(f"{label}: this audit would have seen {least}, with probability 0.8.")
     return sentences
 
 

@@ -147,6 +147,10 @@ class Numbers:
         """Return whether the method of a case left the models unchanged; such a case has a row "unchanged"."""
         return bool(self.of_metric(case, "unchanged"))
 
+    def main_metric(self, cases: list[dict[str, Any]]) -> str:
+        """Return the main metric (`primary`) of the first of some cases that has one; "" if none has one."""
+        return next((metric for metric, _ in map(self.primary, cases) if metric), "")
+
     def cell(self, case: dict[str, Any], metric: str, attack: str = "", where: Where = (), **place: Any) -> Cell:
         """Return the number of ``metric`` for a case with its interval, or an empty cell with the reason why there is
         none.
@@ -160,10 +164,9 @@ class Numbers:
         if self.failure(case):
             return missing(self.failure(case), flag=self.lost(case))
         rows = self.of_metric(case, metric)
-        if not rows and failures:
-            return missing("; ".join(map(failed, failures)))
         if not rows:
-            return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).display_name}")
+            absent = f"protocol {case['protocol']} gives no {naming.meaning(metric).display_name}"
+            return missing("; ".join(map(failed, failures)) or absent)
         names = list(dict.fromkeys(row.attack for row in rows))
         preferred = ("", *naming.meaning(metric).attacks, *naming.attacks())
         adversary = attack or next((name for name in preferred if name in names), names[0])

@@ -29,14 +29,12 @@ def predict(plan: Plan) -> dict[str, Any]:
     specs = plan.specs()
     done = costs_of.measured(specs)
     costs = costs_of.expected(specs, done)
-    by_finished_jobs = costs_of.tell(specs, done)
-    known = by_finished_jobs or announcement.small(plan)
+    from_finished = costs_of.tell(specs, done)
+    known = from_finished or announcement.small(plan)
     missing = sum(seconds for path, seconds in costs.items() if path not in done)
-    of_jobs = {
-        (job.stage, job.name): costs[job.outputs["spec"]] if by_finished_jobs else math.nan for job in plan.all()
-    }
+    of_jobs = {(job.stage, job.name): costs[job.outputs["spec"]] if from_finished else math.nan for job in plan.all()}
     return {
-        "seconds": missing if known else None, "rates": "finished jobs" if by_finished_jobs else "small models",
+        "seconds": missing if known else None, "rates": "finished jobs" if from_finished else "small models",
         "missing": len(costs) - len(done), "telling": foretold(plan, of_jobs) if plan.comparisons else [],
     }  # fmt: skip
 

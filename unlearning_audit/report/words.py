@@ -26,12 +26,8 @@ UNKNOWN = State("cannot tell", "–", "unknown")
 STATES = (LIKE, TRACES, OVER, DAMAGED, UNKNOWN)
 
 #: Code of a verdict → its state.
-STATE_OF = {
-    decide.EQUIVALENT: LIKE,
-    decide.DISTINGUISHABLE: TRACES,
-    decide.OVER_UNLEARNED: OVER,
-    decide.BROKEN: DAMAGED,
-}
+STATE_OF = {decide.EQUIVALENT: LIKE, decide.DISTINGUISHABLE: TRACES, decide.OVER_UNLEARNED: OVER,
+            decide.BROKEN: DAMAGED}  # fmt: skip
 
 #: What each state means.
 MEANINGS = {
@@ -135,11 +131,8 @@ LEGEND = ", ".join(f"{state.mark} {state.word}" for state in STATES)
 NEXT = "Next: audit try my_method.py"
 
 #: Column of the table of checks → the check in words.
-CHECKS = {
-    "retrain is perfect": "retraining is like retraining",
-    "two retrainings agree": "two retrainings agree",
-    "none is found out": "doing nothing is detected",
-}
+CHECKS = {"retrain is perfect": "retraining is like retraining", "two retrainings agree": "two retrainings agree",
+          "none is found out": "doing nothing is detected"}  # fmt: skip
 #: Whether the checks of a scenario passed: the sign if they did, and words.
 OK, PASSED, UNCHECKED, UNSURE = "✓", "passed", "not checked", "too few models to confirm"
 NO_CONTROL = "retraining itself is not checked: this takes a second group of retrained models (retrain_control)"

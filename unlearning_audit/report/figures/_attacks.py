@@ -16,7 +16,8 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
     """Draw two panels for each scenario, the accuracy and the TPR of attacks, with a row for each method and a mark for
     each attack.
 
-    ``attacks``: (question, attack) → (name, marker, colour). A method without a number has a reason in its row.
+    ``attacks``: (question, attack) → (name, marker, colour); a question is the start of a metric's name, such as
+    "privacy". A method without a number has a reason in its row.
     """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     height = 0.7 + (0.16 + 0.05 * len(attacks)) * len(methods)
@@ -29,7 +30,8 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
             frame(axis, methods, lookup.label(where) if len(places) > 1 else "", label, chance, 6)
             axis.set_xlim(left=min(axis.get_xlim()[0], chance - 0.02))
     style.legend(figure, [{"label": name, "marker": mark, "color": colour} for name, mark, colour in attacks.values()])
-    # After how many methods the accuracy of the first two attacks is above chance with its whole interval.
+    # After how many methods the accuracy of the first two attacks is above chance, the last field of a panel, with its
+    # whole interval.
     compared, counts = [case for case in numbers.cases if case["method"] not in naming.BASELINES], []
     for (question, attack), (name, *_) in list(attacks.items())[:2]:
         cells = [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
@@ -43,13 +45,14 @@ def marks(axis: "style.Axes", numbers: Numbers, case: dict[str, Any], metric: st
     """Draw the ``metric`` of each attack on one method, with its interval, in row ``row`` of a panel; return the number
     of marks.
 
-    ``attacks``: (question, attack) → (name, marker, colour). Attacks without a number are skipped.
+    ``attacks``: (question, attack) → (name, marker, colour), as in `draw`; their marks lie one below the other. Attacks
+    without a number are skipped. Marks of the control and of methods that changed nothing are hollow.
     """
     count = 0
-    for place, ((question, attack), (_, marker, colour)) in enumerate(attacks.items()):
+    for i, ((question, attack), (_, marker, colour)) in enumerate(attacks.items()):
         cell = numbers.cell(case, f"{question}_{metric}", attack)
         if not cell.empty:
-            height = row + 0.72 * ((place + 0.5) / len(attacks) - 0.5)
+            height = row + 0.72 * ((i + 0.5) / len(attacks) - 0.5)
             hollow = case["method"] == "retrain_control" or bool(cell.flag)
             style.mark(axis, height, cell.value, (cell.low, cell.high), colour, marker, hollow=hollow)
             count += 1

@@ -16,45 +16,48 @@ def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str) -> 
     figure's axis, on shared horizontal limits.
 
     Without an axis, draw a panel for each scenario with a row for each method. The first of the ``metrics`` is filled
-    and has ticks for models; others are dashed outlines. ``label`` names the horizontal axis.
+    and has a tick for each model; the others are dashed outlines. ``label`` names the horizontal axis. The figure's own
+    label names the rows with the lowest and the highest median of the first metric.
     """
-    wish, colours = order["figure"], style.colours(order["methods"])
-    panels = grouped(numbers, wish["axis"])
+    settings, colours = order["figure"], style.colours(order["methods"])
+    panels = grouped(numbers, settings["axis"])
     rows = max(len(lines) for lines in panels.values())
     figure, axes = style.panels(
-        len(panels), height=0.62 + 0.3 * rows, columns=3 if wish["axis"] else 2,
-        width=style.WHOLE if len(panels) > 1 else style.HALF, share_y=bool(wish["axis"]),
+        len(panels), height=0.62 + 0.3 * rows, columns=3 if settings["axis"] else 2,
+        width=style.WHOLE if len(panels) > 1 else style.HALF, share_y=bool(settings["axis"]),
     )  # fmt: skip
     drawn_values: list[float] = []
     medians: dict[str, float] = {}
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         for row, (name, case) in enumerate(lines):
-            for metric in metrics:
-                values, dashed = numbers.models(case, metric, wish["attack"]) if case else [], metric != metrics[0]
-                drawn_values += _row(axis, row, values, colours[case["method"]] if case else "", dashed)
-                if values and not dashed and math.isfinite(middle := float(np.median(values))):
-                    medians[f"{title}, {name}" if len(panels) > 1 else name] = middle
+            colour = colours[case["method"]] if case else ""  # nothing is drawn without a case
+            values = [numbers.models(case, metric, settings["attack"]) if case else [] for metric in metrics]
+            for i, of_metric in enumerate(values):
+                drawn_values += _row(axis, row, of_metric, colour, dashed=i > 0)
+            median = float(np.median(values[0])) if values[0] else math.nan
+            if math.isfinite(median):
+                medians[f"{title}, {name}" if len(panels) > 1 else name] = median
         style.logarithmic(axis, subs=(1.0,))
         axis.set(title=title, xlabel=label)
         style.rows(axis, [name for name, _ in lines])
         axis.set_ylim(len(lines) - 0.5, -0.75)
-    low, high = (min(drawn_values), max(drawn_values)) if drawn_values else (0.1, 1.0)
-    for axis in axes[::3] if wish["axis"] else ():
-        axis.set_ylabel(naming.axis(wish["axis"]))
-    for axis in axes:
-        axis.set_xlim(low, high)
+    for i, axis in enumerate(axes):
+        axis.set_xlim(min(drawn_values, default=0.1), max(drawn_values, default=1.0))
+        if settings["axis"] and i % 3 == 0:  # the first panel of a row
+            axis.set_ylabel(naming.axis(settings["axis"]))
     if len(medians) > 1:
-        ends = (min(medians, key=medians.__getitem__), max(medians, key=medians.__getitem__))
-        least, most = (f"{number(medians[name], SIGNIFICANT)} ({name})" for name in ends)
-        figure.set_label(f"In the median, {label} goes from {least} to {most}")
+        texts = {name: f"{number(median, SIGNIFICANT)} ({name})" for name, median in medians.items()}
+        least, most = min(medians, key=medians.__getitem__), max(medians, key=medians.__getitem__)
+        figure.set_label(f"In the median, {label} goes from {texts[least]} to {texts[most]}")
     return figure
 
 
 def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, dict[str, Any] | None]]]:
-    """Return, for the panels of a figure, title → [(label of a curve, its case)].
+    """Return, for the panels of a figure, title → [(label of a row, its case)].
 
-    With an axis of the study (``along``), a panel has one method and a curve for each value of the axis. Without, it
-    has one scenario and a curve for each method; the case is None where the scenario does not have the method.
+    With an axis of the study (``along``), a panel shows one method in one scenario, with a row for each value of the
+    axis. Without an axis, a panel shows one scenario, with a row for each method; the case is None where the scenario
+    does not have the method.
     """
     if along is None:
         return {lookup.label(where): [(naming.method(name), case) for name, case in numbers.by_method(where).items()]
@@ -62,30 +65,32 @@ def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, di
     several = len({case["scenario"] for case in numbers.cases}) > 1
     panels: dict[str, list[Any]] = {}
     for name in lookup.methods(numbers.cases):
-        for case in (case for case in numbers.cases if case["method"] == name and along in case["axes"]):
+        cases = [case for case in numbers.cases if case["method"] == name and along in case["axes"]]
+        for case in cases:
             title = naming.method(name) + (f", {case['scenario'].replace('_', ' ')}" if several else "")
             panels.setdefault(title, []).append((naming.value(case["axes"][along]), case))
     return panels
 
 
-def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the Gaussian kernel density of ``values`` [n] at ``at`` [points], scaled to a maximum of 1.
+def density(values: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return the Gaussian kernel density of ``values`` [n] at ``positions`` [points], scaled to a maximum of 1.
 
     The bandwidth is by Silverman's rule. The density is 0 everywhere for fewer than three values, or if all are equal.
     """
     from scipy.stats import gaussian_kde
 
     if len(values) < 3 or not np.ptp(values):
-        return np.zeros(len(at))
-    heights = gaussian_kde(values, "silverman")(at)
+        return np.zeros(len(positions))
+    heights = gaussian_kde(values, "silverman")(positions)
     return np.asarray(heights / heights.max())
 
 
 def _row(axis: "style.Axes", row: int, values: list[float], colour: str, dashed: bool) -> list[float]:
-    """Draw the density of ``values`` on a logarithmic axis in row ``row``; return its least and largest position.
+    """Draw the density of ``values`` on a logarithmic axis in row ``row``, with a tick for each value below the density
+    and a dot at the median; return the density's least and largest position.
 
-    Values that are 0 or infinite are counted beside it. If no value is positive and finite, a sentence is written and
-    [] is returned. A ``dashed`` density has an outline only, without marks and sentences.
+    Values that are 0 or infinite are counted beside the density. If no value is positive and finite, a sentence is
+    written and [] is returned. A ``dashed`` density has an outline only, without ticks, dot and sentences.
     """
     positive = [value for value in values if 0 < value < math.inf]
     if not positive:
@@ -93,15 +98,16 @@ def _row(axis: "style.Axes", row: int, values: list[float], colour: str, dashed:
             style.absent(axis, row, "no number" if not values else "all are 0 or infinite")
         return []
     logs = np.log10(positive)
-    reach = max(0.35, 0.3 * np.ptp(logs))
-    at = np.linspace(logs.min() - reach, logs.max() + reach, POINTS)
-    heights, limits = density(logs, at), [10 ** at[0], 10 ** at[-1]]
+    beyond = max(0.35, 0.3 * np.ptp(logs))  # how far the density goes beyond the values
+    positions = np.linspace(logs.min() - beyond, logs.max() + beyond, POINTS)
+    heights, limits = density(logs, positions), [10 ** positions[0], 10 ** positions[-1]]
     visible = heights > 0.01
-    base, top = row + 0.12, row + 0.12 - 0.62 * heights[visible]
+    x, base = 10 ** positions[visible], row + 0.12
+    top = base - 0.62 * heights[visible]  # rows are numbered downwards
     if len(top) and not dashed:
-        axis.fill_between(10 ** at[visible], base, top, color=colour, alpha=0.25, lw=0)
+        axis.fill_between(x, base, top, color=colour, alpha=0.25, lw=0)
     if len(top):
-        axis.plot(10 ** at[visible], top, color=colour, lw=0.9, ls=(0, (2.5, 1.5)) if dashed else "-")
+        axis.plot(x, top, color=colour, lw=0.9, ls=(0, (2.5, 1.5)) if dashed else "-")
     if dashed:
         return limits
     axis.plot(positive, [row + 0.24] * len(positive), "|", color=colour, ms=4, mew=0.6, alpha=0.8)

@@ -22,12 +22,12 @@ def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     loss of utility, both in margins; "method_seconds" is the time on one pair.
     """
     usable = [row for row in rows if row["lost"] <= TOLERABLE and not math.isnan(row["tuned"])]
-    corners, nearest = [], math.inf
+    front, nearest = [], math.inf
     for row in sorted(usable, key=lambda row: (row["method_seconds"], row["tuned"])):
         if row["tuned"] < nearest:
-            corners.append(row)
+            front.append(row)
             nearest = row["tuned"]
-    return corners
+    return front
 
 
 def draw(rows: list[dict[str, Any]]) -> "style.Figure":
@@ -42,25 +42,26 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     fronts = []
     for axis, place in zip(axes, places, strict=False):  # without scenarios, one axis stays empty
         methods = [row for row in rows if (row["scenario"], row["setting"]) == place]
-        corners = undominated(methods)
+        front = undominated(methods)
         for row in methods:
             if not math.isnan(row["tuned"]):
-                mark(axis, row, style.PALETTE[1] if row in corners else style.PALETTE[0])
-        times = [seconds(row["method_seconds"]) for row in corners]
-        axis.plot(times, [row["tuned"] for row in corners], color=style.PALETTE[1], linewidth=0.8) if times else None
+                mark(axis, row, style.PALETTE[1] if row in front else style.PALETTE[0])
+        times = [seconds(row["method_seconds"]) for row in front]
+        if times:
+            axis.plot(times, [row["tuned"] for row in front], color=style.PALETTE[1], linewidth=0.8)
         axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
         style.logarithmic(axis)
         axis.set_ylim(bottom=0)
         axis.set_title(lookup.label(place), loc="left")
-        fronts.append((axis, corners))
+        fronts.append((axis, front))
     figure.supxlabel("seconds of the method on a pair", fontsize=7)
     figure.supylabel("distance, margins", fontsize=7)
-    names = dict.fromkeys(naming.method(row["method"]) for _, corners in fronts for row in corners)
+    names = dict.fromkeys(naming.method(row["method"]) for _, front in fronts for row in front)
     if 0 < len(names) < 5:
         figure.set_label(f"No other method is nearer and as fast as {words.joined(list(names), 'or')}")
     style.arrange(figure)  # the layout is final: data can be converted to positions on the page
-    for axis, corners in fronts:
-        name(axis, corners)
+    for axis, front in fronts:
+        write_names(axis, front)
     return figure
 
 
@@ -80,23 +81,22 @@ def mark(axis: "style.Axes", row: dict[str, Any], color: str) -> None:
     axis.plot(x, row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6)
 
 
-def name(axis: "style.Axes", corners: list[dict[str, Any]]) -> None:
+def write_names(axis: "style.Axes", front: list[dict[str, Any]]) -> None:
     """Write the names of the methods on a front below and left of their points, where there are no other methods.
 
-    A name is written at the right of a point near the left edge, above one near the bottom, and lower where it would
-    overlap the name before.
+    The name stands at the right of a point near the left edge, and above a point near the bottom. Below other points,
+    the name stands lower where it would overlap the name written before.
     """
-    scale = 72 / axis.figure.dpi
-    left, bottom, width, _ = (value * scale for value in axis.get_window_extent().bounds)
-    before: dict[str, float] = {}
-    for row in corners:
-        at = seconds(row["method_seconds"])
-        x, y = (value * scale for value in axis.transData.transform((at, row["tuned"])))
-        side = "left" if x - left < width / 4 else "right"
-        height = y - SPACE - LINE if y - bottom > 2 * LINE else y + SPACE
+    points_of = 72 / axis.figure.dpi  # pixels to points
+    left, bottom, width, _ = (value * points_of for value in axis.get_window_extent().bounds)
+    last_height: dict[str, float] = {}  # alignment of a name → height of the last name with this alignment
+    for row in front:
+        point = seconds(row["method_seconds"]), row["tuned"]
+        x, y = (value * points_of for value in axis.transData.transform(point))
+        align, shift = ("left", SPACE) if x - left < width / 4 else ("right", -SPACE)
+        height = y + SPACE
         if y - bottom > 2 * LINE:
-            height = max(min(height, before.get(side, math.inf) - LINE), bottom + 1)
-        before[side] = height
-        shift = SPACE if side == "left" else -SPACE
-        axis.annotate(naming.method(row["method"]), (at, row["tuned"]), xytext=(shift, height - y),
-                      textcoords="offset points", ha=side, va="bottom", fontsize=6, color=style.INK)  # fmt: skip
+            height = max(min(y - SPACE - LINE, last_height.get(align, math.inf) - LINE), bottom + 1)
+        last_height[align] = height
+        axis.annotate(naming.method(row["method"]), point, xytext=(shift, height - y),
+                      textcoords="offset points", ha=align, va="bottom", fontsize=6, color=style.INK)  # fmt: skip

@@ -31,11 +31,13 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     """Draw a panel for each property of metrics (power, separation, …), a dot with its 95 % interval for each metric,
     and a dashed line at the ideal value.
 
-    ``rows``: one for each metric and property, as `comparisons.meta.evaluate` returns them. If none has a value, the
-    figure holds a sentence that says so.
+    Metrics that are evaluated on other models than the rest stand below a line. ``rows``: one for each metric, property
+    and scenario, as `comparisons.meta.evaluate` returns them. If no row has a value, the figure holds a sentence that
+    says so.
     """
-    spoken, names, far = overview(rows), metrics(rows), elsewhere(rows)
-    valued = {quality for (_, quality), row in spoken.items() if not math.isnan(row["value"])}
+    # (metric, property) → the row that represents it; and all metrics, those on other models last.
+    row_of, names, on_other_models = overview(rows), metrics(rows), elsewhere(rows)
+    valued = {quality for (_, quality), row in row_of.items() if not math.isnan(row["value"])}
     properties = [quality for quality in PROPERTIES if quality in valued]
     if not properties:
         return style.blank("No metric of this study can be assessed.")
@@ -43,9 +45,9 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     figure, axes = style.panels(count, height=height, columns=count, width=style.WHOLE * (0.35 + 0.095 * count))
     for axis, quality in zip(axes, properties, strict=True):
         title, label, ideal, (low, high) = PANELS[quality]
-        for at, name in enumerate(names):
-            if row := spoken.get((name, quality)):
-                _dot(axis, at, row)
+        for y, name in enumerate(names):
+            if (name, quality) in row_of:
+                _dot(axis, y, row_of[name, quality])
         if ideal is not None:
             axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
         if quality in ("separation", "agreement over seeds", "agreement over sizes"):
@@ -53,17 +55,17 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
         where = "" if quality == "models" else f"\n({common_scenario(rows, quality).replace('_', ' ')})"
         axis.set_title(title, size=7)
         axis.set_xlabel(label + where, size=6.5)
-        style.rows(axis, [_label(name, spoken) if name in far else name for name in names])
+        style.rows(axis, [_with_scenario(name, row_of) if name in on_other_models else name for name in names])
         axis.margins(x=0.12)
         axis.locator_params(axis="x", nbins=3)
-        ends = axis.get_xlim()
-        room = 0.06 * (ends[1] - ends[0])
-        axis.set_xlim(ends[0] if low is None else low - room, ends[1] if high is None else high + room)
-        if far:
-            axis.axhline(len(names) - len(far) - 0.5, color=style.GRID, lw=0.8)
-    failing = {name for (name, _), row in spoken.items() if verdict(row) == "bad"}
+        left, right = axis.get_xlim()
+        room = 0.06 * (right - left)
+        axis.set_xlim(left if low is None else low - room, right if high is None else high + room)
+        if on_other_models:
+            axis.axhline(len(names) - len(on_other_models) - 0.5, color=style.GRID, lw=0.8)
+    failing = {name for (name, _), row in row_of.items() if verdict(row) == "bad"}
     figure.set_label(f"{len(failing) or 'None'} of {naming.count(len(names), 'metric')} fails a test")
-    used = {_kind(row) for row in spoken.values() if row["property"] in properties and not math.isnan(row["value"])}
+    used = {_kind(row) for row in row_of.values() if row["property"] in properties and not math.isnan(row["value"])}
     entries: list[dict[str, Any]] = [
         {"label": meaning, "ls": "", "marker": marker, "color": colour, "mfc": colour if filled else style.PAPER}
         for kind, (colour, marker, filled, meaning) in MARKS.items() if kind in used
@@ -72,28 +74,29 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     return figure
 
 
-def _label(name: str, spoken: dict[tuple[str, str], dict[str, Any]]) -> str:
-    """Return the name of a metric that is evaluated on other models than the rest, with the scenario of those
-    models."""
-    scenario = next(row["scenario"] for (metric, _), row in spoken.items() if metric == name)
+def _with_scenario(name: str, row_of: dict[tuple[str, str], dict[str, Any]]) -> str:
+    """Return the name of a metric with the scenario of the models that it is evaluated on. ``row_of``: (metric,
+    property) → row."""
+    scenario = next(row["scenario"] for (metric, _), row in row_of.items() if metric == name)
     return f"{name} ({scenario.replace('_', ' ')})"
 
 
 def _kind(row: dict[str, Any]) -> str:
+    """Return the key of `MARKS` for a row: "count" for a property that has no verdict, else the verdict."""
     return "count" if row["property"] in ("power", "models") else verdict(row)
 
 
-def _dot(axis: "style.Axes", at: int, row: dict[str, Any]) -> None:
-    """Draw one property of a metric in row ``at``: a dot with its interval, or a dash without a value."""
+def _dot(axis: "style.Axes", y: int, row: dict[str, Any]) -> None:
+    """Draw one property of a metric at height ``y``: a dot with its interval, or a dash without a value. A number of
+    models stands beside its dot."""
     if math.isnan(row["value"]):
-        axis.text(
-            0.5, at, "—", transform=axis.get_yaxis_transform(), va="center", ha="center", color=style.MUTED, size=6.5
-        )  # fmt: skip
+        middle: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "va": "center", "ha": "center"}
+        axis.text(0.5, y, "—", color=style.MUTED, size=6.5, **middle)
         return
-    colour, mark, full, _ = MARKS[_kind(row)]
-    style.mark(axis, at, row["value"], (row["ci_low"], row["ci_high"]), colour, mark, hollow=not full)
+    colour, marker, filled, _ = MARKS[_kind(row)]
+    style.mark(axis, y, row["value"], (row["ci_low"], row["ci_high"]), colour, marker, hollow=not filled)
     if row["property"] == "models":
         axis.annotate(
-            number(row["value"], 0), (row["value"], at), (5, 0), textcoords="offset points", va="center", size=6,
+            number(row["value"], 0), (row["value"], y), (5, 0), textcoords="offset points", va="center", size=6,
             color=style.MUTED, annotation_clip=False,
         )  # fmt: skip

@@ -10,27 +10,29 @@ def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
     """Draw a panel for each tuned method, with its time and distance from retraining: a point with an interval for each
     setting that was tried.
 
-    A point is hollow if the setting loses more utility than the margin. The chosen setting has a colour of its own, and
-    a line marks the distance of the study's own setting. ``campaigns``: for each tuned method its scenario, setting,
-    method and ``trials``, the rows of trials.csv; the last row of each tried setting is drawn.
+    A point is hollow if the setting loses more utility than the margin. The chosen setting has a colour of its own. A
+    dotted line marks one margin, a solid line the distance of the study's own setting. ``campaigns``: for each tuned
+    method its scenario, setting, method and ``trials``, the rows of trials.csv; the last row of each tried setting is
+    drawn.
     """
     figure, axes = style.panels(max(len(campaigns), 1), height=1.5, columns=4, width=style.WHOLE)
     nearer: list[bool] = []  # whether a chosen setting came nearer than the study's own, trial 0
     for axis, campaign in zip(axes, campaigns, strict=False):  # without campaigns, one axis stays empty
-        last = {row["trial"]: row for row in campaign["trials"]}
-        # In two calls, because there may be thousands; the chosen setting is drawn last.
+        last = {row["trial"]: row for row in campaign["trials"]}  # trial → its last row
+        # The chosen setting comes last, so that it is drawn above the others. All are drawn in two calls, because there
+        # may be thousands.
         rows = sorted((row for row in last.values() if not math.isnan(row["distance"])), key=lambda row: row["chosen"])
         seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
-        colours = [style.PALETTE[bool(row["chosen"])] for row in rows]  # the second colour if chosen
+        colours = [style.PALETTE[1] if row["chosen"] else style.PALETTE[0] for row in rows]
         faces = [colour if row["lost"] <= 1 else "none" for row, colour in zip(rows, colours, strict=True)]
-        low, high = ([row[end] for row in rows] for end in ("ci_low", "ci_high"))
+        low, high = [row["ci_low"] for row in rows], [row["ci_high"] for row in rows]
         axis.vlines(seconds, low, high, color=colours, linewidth=0.6, alpha=0.6)
         axis.scatter(seconds, [row["distance"] for row in rows], s=9, edgecolors=colours, facecolors=faces)
         axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
         axis.axhline(last[0]["distance"], color=style.MUTED, linewidth=0.6)
         style.logarithmic(axis)
         axis.set_ylim(bottom=0)
-        several = len({(c["scenario"], c["setting"]) for c in campaigns}) > 1
+        several = len({(other["scenario"], other["setting"]) for other in campaigns}) > 1
         where = f" · {lookup.label((campaign['scenario'], campaign['setting']))}" if several else ""
         axis.set_title(naming.method(campaign["method"]) + where)
         nearer += [row["distance"] < last[0]["distance"] for row in last.values() if row["chosen"]]

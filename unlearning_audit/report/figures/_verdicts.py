@@ -21,7 +21,7 @@ def draw(judgements: Decisions) -> "style.Figure":
     """
     judged = {where: [name for name in rows if name not in naming.BASELINES]
               for where, rows in judgements.verdicts.items()}  # fmt: skip
-    judged = {where: names for where, names in judged.items() if names}
+    judged = {where: names for where, names in judged.items() if names}  # (scenario, setting) → methods
     if not judged:
         return style.blank("No method of this study was compared with none.")
     points = [row for where in judged for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
@@ -31,21 +31,22 @@ def draw(judgements: Decisions) -> "style.Figure":
     look_of = dict(zip(metrics, zip(colours, markers, strict=False), strict=False))
     # Every row of panels is as high as the longest list of methods in it.
     counts = [*map(len, judged.values())]
-    most = [max(counts[at : at + ACROSS]) for at in range(0, len(counts), ACROSS)]
+    most = [max(counts[first : first + ACROSS]) for first in range(0, len(counts), ACROSS)]
     heights = [0.5 + 0.16 * count for count in most]
     figure, axes = style.panels(len(judged), height=heights, columns=ACROSS, share_y=False, width=style.WHOLE)
-    for at, (axis, (where, methods)) in enumerate(zip(axes, judged.items(), strict=True)):
+    for i, (axis, (where, methods)) in enumerate(zip(axes, judged.items(), strict=True)):
         for row, method in enumerate(methods):
             distances = [distance for distance in _rows(judgements, where) if distance["method"] == method]
             _row(axis, row, distances, look_of, judgements.verdicts[where][method])
         for x in (0, 1):
             axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
         axis.set_title(lookup.label(where).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
-        style.rows(axis, [naming.method(name) for name in methods], most[at // ACROSS])
+        style.rows(axis, [naming.method(name) for name in methods], most[i // ACROSS])
         axis.set_xlim(*LIMITS)
         axis.set_xticks((0, 0.5, 1), ("did nothing", "", "retraining"))
-        axis.tick_params(axis="x", labelbottom=at + ACROSS >= len(judged))
-    states = [words.state(judgements.verdicts[w][name]["verdict"]) for w, names in judged.items() for name in names]
+        axis.tick_params(axis="x", labelbottom=i + ACROSS >= len(judged))  # only where no panel is below
+    rows = [judgements.verdicts[where][method] for where, methods in judged.items() for method in methods]
+    states = [words.state(row["verdict"]) for row in rows]
     summary = ", ".join(f"{state.word} {states.count(state)}" for state in words.STATES if state in states)
     figure.set_label(f"Of {naming.count(len(states), 'verdict')}: {summary}")
     entries: list[dict[str, Any]] = [{"label": decisions.label(metric), "color": colour, "marker": marker}

@@ -21,70 +21,71 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw the main metric along an axis of the study: a panel for each scenario, a line with 95 % intervals for each
     method, and its name at the right end.
 
-    Methods without a number are left out. A dashed line marks the metric's ideal.
+    Methods without a number are left out. A dashed line marks the metric's ideal. The control is dashed and hollow, and
+    has no interval.
     """
-    wish, methods = order["figure"], lookup.methods(numbers.cases)
-    along = wish["axis"]
+    along, attack = order["figure"]["axis"], order["figure"]["attack"]
+    methods = lookup.methods(numbers.cases)
     groups = grouped(numbers.cases, along)
     figure, axes = style.panels(len(groups), height=2.3, columns=2, width=style.HALF * min(len(groups), 2))
-    colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
-    ends: list[list[tuple[str, float]]] = []
+    colours, markers = style.colours(order["methods"]), style.markers(order["methods"])
+    ends: list[list[tuple[str, float]]] = []  # for each panel, (method, its last value)
     for axis, (title, cases) in zip(axes, groups.items(), strict=True):
         labels = list(dict.fromkeys(case["axes"][along] for case in cases))
-        at = dict(zip(labels, positions(labels), strict=True))
-        step = min((b - a for a, b in pairwise(sorted(at.values()))), default=1.0)
-        aside = dict(zip(methods, np.linspace(-APART, APART, len(methods)) * step, strict=True))
+        position_of = dict(zip(labels, positions(labels), strict=True))
+        step = min((right - left for left, right in pairwise(sorted(position_of.values()))), default=1.0)
+        shift_of = dict(zip(methods, np.linspace(-APART, APART, len(methods)) * step, strict=True))
         ends.append([])
         for name in methods:
             own = [case for case in cases if case["method"] == name]
-            cells = [(at[case["axes"][along]], numbers.primary(case, wish["attack"])[1]) for case in own]
-            points = sorted(((x, cell) for x, cell in cells if not cell.empty), key=lambda point: point[0])
+            points = [(position_of[case["axes"][along]], numbers.primary(case, attack)[1]) for case in own]
+            points = sorted(((x, cell) for x, cell in points if not cell.empty), key=lambda point: point[0])
             if not points:
                 continue
-            xs, values = [x + aside[name] for x, _ in points], [cell.value for _, cell in points]
+            xs, values = [x + shift_of[name] for x, _ in points], [cell.value for _, cell in points]
             control = name == "retrain_control"
             bounded = [(x, cell.low, cell.high) for x, (_, cell) in zip(xs, points, strict=True) if cell.bounded]
             if bounded and not control:
                 axis.vlines(*zip(*bounded, strict=True), color=colours[name], lw=0.8, alpha=0.7)
             axis.plot(
-                xs, values, marker=marks[name], color=colours[name], ls=(0, (3, 1.5)) if control else "-",
+                xs, values, marker=markers[name], color=colours[name], ls=(0, (3, 1.5)) if control else "-",
                 mfc=style.PAPER if control else colours[name], mew=1, clip_on=False,
             )  # fmt: skip
             ends[-1].append((name, values[-1]))
-        metric = next((m for m, _ in map(numbers.primary, cases) if m), "")
-        if (ideal := naming.ideal(metric)) is not None:
+        metric = numbers.main_metric(cases)
+        ideal = naming.ideal(metric)
+        if ideal is not None:
             axis.axhline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
         axis.set(ylabel=naming.meaning(metric).display_name if metric else "", xlabel=naming.axis(along))
         axis.set(title=title if len(groups) > 1 else "")
-        axis.set_xticks(list(at.values()), [naming.value(label) for label in labels])
+        axis.set_xticks(list(position_of.values()), [naming.value(label) for label in labels])
         axis.minorticks_off()
         axis.grid(axis="y")
     for axis, names in zip(axes, ends, strict=True):
         _name_ends(axis, names, colours)
-    figure.set_label(finding(numbers, wish))
+    figure.set_label(finding(numbers, attack))
     return figure
 
 
-def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
+def finding(numbers: Numbers, attack: str) -> str:
     """Return a sentence on whether the main metric ranks methods alike at all values of the axis.
 
-    It compares the rankings (Kendall's τ) of every two scenarios and settings with at least three methods, without
-    references (none, retrain) and methods without a number. The sentence is "" if there are no two such rankings. The
-    main metric is that of the first case that has one. ``wish``: the study's settings of the figure, of which
-    ``attack`` is read.
+    Kendall's τ compares the rankings in every two scenarios and settings with at least three methods. References (none,
+    retrain) and methods without a number are not ranked. The sentence is "" if there are no two such rankings.
+    ``attack``: the one that the figure names, or "".
     """
-    metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
+    metric = numbers.main_metric(numbers.cases)
     if not metric:
         return ""
-    ranked = [rankings.rank(numbers, where, metric, wish["attack"]) for where in lookup.places(numbers.cases)]
+    ranked = [rankings.rank(numbers, where, metric, attack) for where in lookup.places(numbers.cases)]
     ranked = [ranking for ranking in ranked if len(ranking.values) > 2]
-    taus = [cell.value for pair in combinations(ranked, 2) if not (cell := rankings.agreement(*pair)).empty]
-    return words.rankings(taus)
+    agreements = [rankings.agreement(left, right) for left, right in combinations(ranked, 2)]
+    return words.rankings([tau.value for tau in agreements if not tau.empty])
 
 
 def positions(labels: list[str]) -> list[float]:
-    """Return the horizontal position of each of an axis's ``labels``: words evenly, numbers by value, numbers whose
-    range is wide (a factor of 5 or more) by logarithm.
+    """Return the horizontal position of each of an axis's ``labels``: words evenly, numbers by value, positive numbers
+    with a wide range (a factor of 5 or more) by logarithm.
 
     An infinite value is drawn one mean step beyond the last finite one. With fewer than two finite numbers, labels are
     drawn evenly.
@@ -97,10 +98,11 @@ def positions(labels: list[str]) -> list[float]:
     if len(finite) < 2:
         return [float(i) for i in range(len(labels))]
     wide = min(finite) > 0 and max(finite) / min(finite) >= 5
-    scaled = [math.log10(value) if wide else value for value in finite]
-    step = (max(scaled) - min(scaled)) / (len(scaled) - 1)
-    beyond = {math.inf: max(scaled) + step, -math.inf: min(scaled) - step}
-    return [beyond[v] if math.isinf(v) else (math.log10(v) if wide else v) for v in values]
+    position_of = {value: math.log10(value) if wide else value for value in finite}
+    left, right = min(position_of.values()), max(position_of.values())
+    step = (right - left) / (len(finite) - 1)
+    position_of |= {math.inf: right + step, -math.inf: left - step}
+    return [position_of.get(value, math.nan) for value in values]
 
 
 def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str, Any]]]:
@@ -109,7 +111,7 @@ def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str,
     groups: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         if along in case["axes"]:
-            rest = ";".join(f"{k}={v}" for k, v in case["axes"].items() if k != along)
+            rest = ";".join(f"{axis}={value}" for axis, value in case["axes"].items() if axis != along)
             groups.setdefault(lookup.label((case["scenario"], rest)), []).append(case)
     return groups
 
@@ -121,8 +123,8 @@ def _name_ends(axis: "style.Axes", names: list[tuple[str, float]], colours: dict
     """
     low, high = axis.get_ylim()
     axis.set_ylim(low, high)
-    room = axis.bbox.height / axis.figure.dpi * 72
-    gap = 8.0 * (high - low) / room
+    height = axis.bbox.height / axis.figure.dpi * 72  # of the panel, in points
+    gap = 8.0 * (high - low) / height  # 8 points, in units of the axis
     for (name, _), y in zip(names, style.spread([value for _, value in names], gap, low, high), strict=True):
         axis.annotate(
             naming.method(name), (1, y), (7, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points",

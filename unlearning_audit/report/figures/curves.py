@@ -5,17 +5,17 @@ from typing import Any
 
 from unlearning_audit.report.figures import Cell, Numbers, lookup, naming, style
 
-#: An interval and its value, from below.
-PARTS = ("low", "value", "high")
-
 #: Test → its question, "unlearned, or …".
 TESTS = {"privacy_roc": "never seen?", "efficacy_roc": "retrained?"}
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw the ROC curves of RULI's two tests, which tell outputs after unlearning from those of samples never seen, or
-    of retrained models: a panel for each test and method, with a curve and its interval for each scenario and
-    setting."""
+    """Draw the ROC curves of RULI's two tests: a panel for each test and method, with a curve and its interval for each
+    scenario and setting.
+
+    One test tells outputs after unlearning from those for samples never seen, the other from those of retrained models.
+    The figure's label counts the curves of methods that lie above chance with their interval at some FPR.
+    """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, blocks = style.blocks(len(TESTS), len(methods), height=1.6, width=style.WHOLE)
     colours = dict(zip(places, itertools.cycle(style.PALETTE), strict=False))
@@ -23,18 +23,21 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     for panels, (metric, question) in zip(blocks, TESTS.items(), strict=True):
         curves = {(where, name): points(numbers, case, metric)
                   for where in places for name, case in numbers.by_method(where).items()}  # fmt: skip
-        differs = [any(cell.low > fpr for fpr, cell in line) for (_, name), line in curves.items()
-                if line and name not in naming.BASELINES]  # fmt: skip
-        counts += [f"{sum(differs)} of {len(differs)} from {question.rstrip('?')}"] if differs else []
-        low = min((fpr for line in curves.values() for fpr, _ in line), default=0.01) / 1.4
+        differs = [any(cell.low > fpr for fpr, cell in curve) for (_, name), curve in curves.items()
+                if curve and name not in naming.BASELINES]  # fmt: skip
+        if differs:
+            counts.append(f"{sum(differs)} of {len(differs)} from {question.rstrip('?')}")
+        edge = min((fpr for curve in curves.values() for fpr, _ in curve), default=0.01) / 1.4
         for axis, name in zip(panels, methods, strict=True):
             for where in places:
-                if line := curves[where, name]:  # values below the edge of the panel are drawn at it
-                    fpr = [x for x, _ in line]
-                    lows, tpr, highs = ([max(getattr(cell, part), low) for _, cell in line] for part in PARTS)
+                if curves[where, name]:
+                    fpr, cells = zip(*curves[where, name], strict=True)
+                    # Values below the edge of the panel are drawn at the edge.
+                    lows, highs = [max(cell.low, edge) for cell in cells], [max(cell.high, edge) for cell in cells]
+                    tpr = [max(cell.value, edge) for cell in cells]
                     axis.fill_between(fpr, lows, highs, color=colours[where], alpha=0.13, lw=0)
                     axis.plot(fpr, tpr, color=colours[where], lw=1.2, marker="o", ms=2, mew=0)
-            style.rate_axes(axis, low)
+            style.rate_axes(axis, edge)
             axis.set_title(naming.method(name))
             if not any(curves[where, name] for where in places):
                 style.nothing(axis, "no curve")
@@ -48,7 +51,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 def points(numbers: Numbers, case: dict[str, Any] | None, metric: str) -> list[tuple[float, Cell]]:
     """Return (FPR, TPR) of the test ``metric`` over all target samples of a case, by increasing FPR. A TPR without a
-    value is left out; without a case the list is empty."""
+    value is left out; without a case the list is empty. Rows about some of the samples are not read: their place has
+    more fields than the FPR."""
     if case is None:
         return []
     rows = numbers.of_metric(case, metric)

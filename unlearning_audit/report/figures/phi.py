@@ -13,19 +13,22 @@ DRAWN_FROM = ("data", "splits", "unlearned")
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw histograms of phi (confidence in the label) for each method: of forgotten samples, and of held-out samples,
-    or of forgotten samples under retrained models. Where the two agree, confidence does not reveal forgotten
-    samples."""
+    """Draw two histograms of phi (confidence in the label) for each method: one of forgotten samples, the other of
+    held-out samples, or of forgotten samples under retrained models (`_to_compare`). Where the two agree, confidence
+    does not reveal forgotten samples.
+
+    The figure's label names the methods after which confidence tells them best and least, by the AUC.
+    """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     height = 1.25 if len(places) == 1 else 1.5
     figure, blocks = style.blocks(len(places), len(methods), height=height, share_y=False)
     areas: dict[str, float] = {}
     for panels, where in zip(blocks, places, strict=True):
         case_of = numbers.by_method(where)
-        pairs, counterpart = _against([numbers.read_files(case, values) for case in case_of.values()], methods)
+        pairs, second = _to_compare([numbers.read_files(case, values) for case in case_of.values()], methods)
+        drawn = [sample for pair in pairs if pair for sample in pair]
         # Without any value, the axis goes from −1 to 1.
-        pooled = np.concatenate([x for pair in pairs if pair for x in pair] or [np.array([-1.0, 1.0])])
-        low, high = np.quantile(pooled, [0.005, 0.995])
+        low, high = np.quantile(np.concatenate(drawn or [np.array([-1.0, 1.0])]), [0.005, 0.995])
         bins = np.linspace(low, high, 41) if high > low else np.linspace(low - 1, high + 1, 41)
         heights = []
         for axis, (name, case), pair in zip(panels, case_of.items(), pairs, strict=True):
@@ -36,14 +39,15 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
                 style.note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right", va="top")
             if pair and all(map(len, pair)) and name not in naming.BASELINES:
-                scores, positive = np.concatenate(pair), np.arange(sum(map(len, pair))) < len(pair[0])
+                scores = np.concatenate(pair)
+                positive = np.arange(len(scores)) < len(pair[0])  # the forgotten samples come first
                 areas[lookup.named(where, name, places)] = stats.auc(score=scores, positive=positive).value
         for axis in panels:
             axis.set_ylim(0, 1.3 * max(*heights, 0.0) or 1.0)  # 1 if no panel has a histogram
         if len(places) > 1:
             style.note(panels[0], lookup.label(where), (0, 1), (0, 22), style.INK, size=8, weight="bold")
-        for i, (text, colour) in enumerate((("forgotten", style.FORGET), (counterpart, style.HELDOUT))):
-            style.note(panels[0], text, (0, 1), (3, -1 - 8 * i), colour, va="top")
+        style.note(panels[0], "forgotten", (0, 1), (3, -1), style.FORGET, va="top")
+        style.note(panels[0], second, (0, 1), (3, -9), style.HELDOUT, va="top")
     figure.supxlabel("confidence in the label (φ)", fontsize=7.5)
     if len(areas) > 1:
         least, *_, most = sorted(areas, key=lambda name: abs(areas[name] - 0.5))
@@ -57,36 +61,36 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 
 def values(files: dict[str, Any]) -> Pair:
-    """Return phi (confidence in the label) of all forgotten and of all held-out samples under the audited models,
+    """Return phi (confidence in the label) of the forgotten and of the held-out samples of all audited models, pooled:
     float64 [values] each.
 
     ``files``: paths of data, splits and unlearned logits. Shadow models are left out. Raises NoAnswerError if a model
     failed or diverged.
     """
     audited = Evaluation(files["data"], files["splits"], [], files["unlearned"]).audited
-    found, membership = audited.phi(), audited.membership
-    return found[membership.forget], found[membership.heldout]
+    phi, membership = audited.phi(), audited.membership  # [models, samples]
+    return phi[membership.forget], phi[membership.heldout]
 
 
-def _against(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
-    """Return, for each method, the two arrays of phi to draw, and a name for the second.
+def _to_compare(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
+    """Return, for each method, the two arrays of phi to draw, None without any, and words for the second array.
 
-    It is "held out" if any method has held-out samples, or if nothing was retrained. Otherwise the protocol has none,
-    and the second array is that of the forgotten samples under retrained models. ``values``: for each of ``methods``
-    its (forgotten, held-out) arrays or None.
+    The second array is of the held-out samples. If no method has held-out samples, it is of the forgotten samples under
+    retrained models (the control, else retrain), provided that there are such models. ``values``: for each of
+    ``methods`` its (forgotten, held-out) arrays or None.
     """
     by_method = dict(zip(methods, values, strict=True))
-    best = next((by_method[name] for name in ("retrain_control", "retrain") if by_method.get(name)), None)
-    if best is None or any(len(pair[1]) for pair in values if pair):
+    retrained = by_method.get("retrain_control") or by_method.get("retrain")
+    if retrained is None or any(len(held_out) for _, held_out in filter(None, values)):
         return values, "held out"
-    return [pair and (pair[0], best[0]) for pair in values], "forgotten, retrained"
+    return [(pair[0], retrained[0]) if pair else None for pair in values], "forgotten, retrained"
 
 
 def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray, why: str) -> float:
     """Draw the two arrays of a method as histograms; values outside the bins count in the outermost ones. Return the
-    largest density.
+    largest density. An empty array is not drawn.
 
-    If ``pair`` is None, ``why`` is written, and 0 is returned.
+    If ``pair`` is None, the reason ``why`` is written, and 0 is returned.
     """
     axis.spines["left"].set_visible(False)
     axis.set_yticks([])

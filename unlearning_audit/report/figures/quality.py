@@ -16,30 +16,31 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw the main metric as a forest plot: for each method a dot with its 95 % interval, a line at the ideal, and a
     band for the interval of retraining.
 
-    There is a panel for each scenario. A method without a number has a reason in its row. ``order``: the ``figure`` as
+    There is a panel for each scenario. The marks of the control and of methods that changed nothing are hollow. A
+    method without a number has a reason in its row. ``order``: the ``figure`` as
     the study states it, and the names of all ``methods``, which decide colours and markers.
     """
-    wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
+    attack, places, methods = order["figure"]["attack"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
-    colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
+    colours, markers = style.colours(order["methods"]), style.markers(order["methods"])
     reach: dict[str, list[float]] = {}  # metric → all numbers and ends of intervals that its panels must show
-    panels = []
+    panels = []  # panels with at least one number, each with its metric
     for axis, where in zip(axes, places, strict=True):
-        metric = next((m for m, _ in (numbers.primary(c) for c in numbers.cases if lookup.place(c) == where) if m), "")
+        metric = numbers.main_metric([case for case in numbers.cases if lookup.place(case) == where])
         # Panels of one metric share their limits; those of rates include 1.
         ends = reach.setdefault(metric, [1.0] if metric in ("q", "ic_score") else [])
         before = len(ends)
-        _, best = sentences.reference(numbers, where, wish["attack"])
+        _, best = sentences.reference(numbers, where, attack)
         if best.bounded:
             axis.axvspan(best.low, best.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
         for row, (name, case) in enumerate(numbers.by_method(where).items()):
-            cell = numbers.primary(case, wish["attack"])[1] if case else missing("")
+            cell = numbers.primary(case, attack)[1] if case else missing("")
             if cell.empty:
                 style.absent(axis, row, cell.flag if cell.flag in words.LOST else "no number")
                 continue
             ends += [cell.low, cell.high] if cell.bounded else [cell.value]
             hollow = name == "retrain_control" or cell.flag == "unchanged"
-            style.mark(axis, row, cell.value, (cell.low, cell.high), colours[name], marks[name], hollow=hollow)
+            style.mark(axis, row, cell.value, (cell.low, cell.high), colours[name], markers[name], hollow=hollow)
         label = naming.meaning(metric).display_name if metric else ""
         frame(axis, methods, lookup.label(where), label, naming.ideal(metric), 4 if len(axes) > 1 else 6)
         if len(ends) > before:
@@ -50,25 +51,26 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         low, high = min(reach[metric]), max(reach[metric])
         gap = 0.06 * (high - low or 1.0)
         axis.set_xlim(low - gap, high + gap)
-    figure.set_label(finding(numbers, wish))
+    figure.set_label(finding(numbers, attack))
     return figure
 
 
-def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
+def finding(numbers: Numbers, attack: str) -> str:
     """Return a sentence that counts the methods whose interval of the main metric overlaps the interval of retraining,
     for each scenario and setting.
 
     Baselines and methods without an interval do not count. "" if no interval of retraining is known, or if there are
-    more than three scenarios and settings. ``wish``: the study's settings of the figure, of which ``attack`` is read.
+    more than three scenarios and settings. ``attack``: the one that the figure names, or "".
     """
-    met: dict[str, list[bool]] = {}
+    overlaps: dict[str, list[bool]] = {}  # scenario and setting → for each method, whether the intervals overlap
     for case in numbers.cases:
         if case["method"] not in naming.BASELINES:
-            where, cell = lookup.place(case), numbers.primary(case, wish["attack"])[1]
-            _, best = sentences.reference(numbers, where, wish["attack"])
+            where, cell = lookup.place(case), numbers.primary(case, attack)[1]
+            _, best = sentences.reference(numbers, where, attack)
             if best.bounded and cell.bounded:
-                met.setdefault(lookup.label(where), []).append(cell.low <= best.high and cell.high >= best.low)
-    counts = [f"{sum(some)} of {len(some)}{f' in {place}' if len(met) > 1 else ''}" for place, some in met.items()]
+                overlaps.setdefault(lookup.label(where), []).append(cell.low <= best.high and cell.high >= best.low)
+    several = len(overlaps) > 1
+    counts = [f"{sum(some)} of {len(some)}" + (f" in {place}" if several else "") for place, some in overlaps.items()]
     return f"Intervals that meet that of retraining: {', '.join(counts)}" if 0 < len(counts) < 4 else ""
 
 

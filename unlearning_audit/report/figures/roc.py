@@ -46,58 +46,61 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw each method's ROC curve under its strongest attack, or under the attack that the figure names, in a panel
     for each scenario.
 
-    Lines mark chance and the resolution. With more than `MOST` methods, only the strongest and the weakest curve are
-    named, and the others are grey.
+    A dotted line marks chance, and a grey area the FPR below the resolution. With more than `MOST` methods, only the
+    curves with the largest and the smallest area are named, and the others are grey; references keep their colours. The
+    figure's label names these two methods in the first scenario.
     """
-    wish, methods = order["figure"], lookup.methods(numbers.cases)
+    attack, methods = order["figure"]["attack"], lookup.methods(numbers.cases)
     places = lookup.places(numbers.cases)
     figure, axes = style.panels(len(places), height=2.7, columns=2, width=style.HALF * min(len(places), 2))
     colours = style.colours(order["methods"])
     for axis, where in zip(axes, places, strict=True):
         finest = 1.0
-        best_curves = {name: _best(numbers, case, wish["attack"]) for name, case in numbers.by_method(where).items()}
-        areas = {n: curve.area for n, (curve, _) in best_curves.items() if curve and n not in naming.BASELINES}
+        best_curves = {name: _best(numbers, case, attack) for name, case in numbers.by_method(where).items()}
+        areas = {name: curve.area for name, (curve, _) in best_curves.items() if curve and name not in naming.BASELINES}
         ranked = sorted(areas, key=areas.__getitem__)
         grey = set(ranked[1:-1]) if len(methods) > MOST else set()
         if len(ranked) > 1 and where == places[0]:
             least, most = naming.method(ranked[0]), naming.method(ranked[-1])
-            of = f" ({lookup.label(where)})" if len(places) > 1 else ""
-            figure.set_label(f"Most is found after {most}, least after {least}{of}")
+            scenario = f" ({lookup.label(where)})" if len(places) > 1 else ""
+            figure.set_label(f"Most is found after {most}, least after {least}{scenario}")
         for name, (best, why) in best_curves.items():
             if best is None:
                 axis.plot([], [], color=style.MUTED, label=f"{naming.method(name)}: {why}")
                 continue
-            text = f"{naming.method(name)}: {best.attack.replace('_', ' ')}"
-            look: dict[str, Any] = {"color": colours[name], "label": text}
-            look = {"color": style.GRID, "zorder": 1.5} if name in grey else look
-            axis.plot(best.fpr, best.tpr, lw=1.2, ls=(0, (3, 1.5)) if name == "retrain_control" else "-", **look)
+            line: dict[str, Any] = {"color": style.GRID, "zorder": 1.5}
+            if name not in grey:
+                text = f"{naming.method(name)}: {best.attack.replace('_', ' ')}"
+                line = {"color": colours[name], "label": text}
+            axis.plot(best.fpr, best.tpr, lw=1.2, ls=(0, (3, 1.5)) if name == "retrain_control" else "-", **line)
             finest = min(finest, float(best.fpr[0]))
         if grey:
             axis.plot([], [], color=style.GRID, label=naming.count(len(grey), "other method"))
         axis.set_title(lookup.label(where))
-        _furnish(axis, finest, wish["attack"])
+        _furnish(axis, finest, attack)
     axes[0].set_ylabel("true positive rate")
     return figure
 
 
 def _best(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> tuple[Curve | None, str]:
-    """Return the ROC curve of a case that has the largest area over the logarithm of the FPR, among those of
-    ``attack``, or of all attacks if that is ""; and words for its absence.
+    """Return the ROC curve of a case with the largest area over the logarithm of the FPR, and why there is none.
 
-    The curve is None if the scenario lacks the method, if the method failed, or if there are no scores.
+    Only curves of ``attack`` count, or those of all attacks if ``attack`` is "". The curve is None if the scenario
+    lacks the method, if the method failed, or if there are no scores.
     """
     if case is None:
         return None, "not asked for"
     if lost := numbers.lost(case):
         return None, lost
-    candidates = [c for c in curves(case["files"]) if not attack or c.attack == attack] if case["files"] else []
+    of_all = curves(case["files"]) if case["files"] else []
+    candidates = [curve for curve in of_all if not attack or curve.attack == attack]
     why = f"no scores of {attack}" if attack else "no scores"
     return max(candidates, key=lambda curve: curve.area, default=None), why
 
 
 def curves(files: dict[str, Any]) -> list[Curve]:
-    """Return the ROC curves of a case, one for each attack and form: the largest TPR at each FPR, mean over models,
-    with samples weighted by ``Membership.weight``.
+    """Return the ROC curves of a case, one for each attack and form (by unlearned or by trained shadow models): the
+    largest TPR at each FPR, mean over models, with samples weighted by ``Membership.weight``.
 
     An attack without scores for all target samples is left out. ``files``: the paths of data, splits and scores of the
     case.
@@ -109,20 +112,24 @@ def curves(files: dict[str, Any]) -> list[Curve]:
 
 
 def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
-    """Return the ROC curve of one attack's ``score`` float64 [models, samples], mean over the target models.
+    """Return the ROC curve of one attack's ``score`` float64 [models, samples], mean over the target models. Forgotten
+    samples are the positive ones, held-out samples the negative ones.
 
-    None if a forgotten or held-out sample has no score, or if no model has samples of both kinds.
+    Models without samples of both kinds are left out. None if no model remains, or if a forgotten or held-out sample
+    has no score.
     """
     weight = np.ones(target.train.shape[1]) if target.weight is None else target.weight
-    sides = ((m, target.forget[m], target.heldout[m]) for m in range(len(target.seed)))
-    models = [(m, f, h) for m, f, h in sides if weight[f].any() and weight[h].any()]
-    pairs = [((score[m][f], weight[f]), (score[m][h], weight[h])) for m, f, h in models]
-    if not models or any(np.isnan(side).any() for pair in pairs for side, _ in pair):
+    pairs = []  # for each model, (scores, weights) of its forgotten and of its held-out samples
+    for of_model, forget, heldout in zip(score, target.forget, target.heldout, strict=True):
+        if weight[forget].any() and weight[heldout].any():
+            pairs.append(((of_model[forget], weight[forget]), (of_model[heldout], weight[heldout])))
+    if not pairs or any(np.isnan(scores).any() for pair in pairs for scores, _ in pair):
         return None
-    # Σ w² / (Σ w)² is 1 / n for n held-out samples of equal weight.
-    resolution = max(float((weight[h] ** 2).sum() / weight[h].sum() ** 2) for _, _, h in models)
+    # The smallest FPR of a model is Σ w² / (Σ w)², which is 1 / n for n held-out samples of equal weight.
+    resolution = max(float((weights**2).sum() / weights.sum() ** 2) for _, (_, weights) in pairs)
     fpr = np.geomspace(resolution, 1.0, POINTS)
-    return Curve(attack, fpr, np.mean([largest_tpr(*pair, fpr) for pair in pairs], axis=0))
+    tpr = np.mean([largest_tpr(forgotten, held_out, fpr) for forgotten, held_out in pairs], axis=0)
+    return Curve(attack, fpr, tpr)
 
 
 def largest_tpr(of_positive: Weighted, of_negative: Weighted, fpr: np.ndarray) -> np.ndarray:
@@ -146,12 +153,12 @@ def _furnish(axis: "style.Axes", finest: float, attack: str) -> None:
     """Draw the axes of a panel, the line of chance, the region of FPR below ``finest`` that samples cannot resolve, and
     the names of the curves.
 
-    If ``finest`` is 1, there is no curve: a sentence says why.
+    If ``finest`` is 1, there is no curve: a sentence says why. ``attack``: the one that the figure names, or "".
     """
     if finest == 1:
         axis.set(xticks=[], yticks=[])
-        nothing = f"no scores of {attack}" if attack else "no scores: the protocol asks no attack"
-        style.nothing(axis, f"{nothing}, or every method failed")
+        why = f"no scores of {attack}" if attack else "no scores: the protocol asks no attack"
+        style.nothing(axis, f"{why}, or every method failed")
         return
     low = finest / 1.7
     style.rate_axes(axis, low)

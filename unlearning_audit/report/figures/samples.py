@@ -15,19 +15,17 @@ DRAWN_FROM = ("data", "splits", "originals", "unlearned")
 SAMPLES = 16
 
 #: Kind of samples → colour: Q_u, Q_h and Q_R of Naderloui et al. (2025), figure 10.
-SIDES = {
-    "forgotten": style.FORGET,
-    "held out, after unlearning": style.HELDOUT,
-    "held out, before unlearning": style.INK,
-}
+SIDES = {"forgotten": style.FORGET, "held out, after unlearning": style.HELDOUT,
+         "held out, before unlearning": style.INK}  # fmt: skip
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw, for the same samples in a panel for each method, the median and the middle 80 % of three distributions of
     phi (confidence in the label), those of `SIDES`.
 
-    All panels show the samples in the order of the median of phi in models that never saw them. Samples for which one
-    of the distributions has no model are left out. A method without logits has a word in its panel.
+    Each panel shows the samples in the order of the median of phi in models that never saw them, before unlearning.
+    Samples for which one of the distributions has no model are left out. A method without logits has a word in its
+    panel. The figure's label counts the samples that stand out after the method with most of them.
     """
     places = lookup.places(numbers.cases)
     panels = [(where, *found) for where in places for found in numbers.by_method(where).items()]
@@ -41,13 +39,15 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             continue
         _panel(axis, sorted(sides, key=lambda phi: np.median(phi[-1])))
         if name not in naming.BASELINES:
-            # A sample stands out if its median lies outside the interval of the models that never saw it.
-            unseen = [(np.median(forgotten), *np.quantile(out, [0.1, 0.9])) for forgotten, out, _ in sides]
-            strange = sum(not low <= median <= high for median, low, high in unseen)
-            outside[lookup.named(where, name, places)] = strange, len(sides)
+            # A sample stands out if its median in models that forgot it lies outside the middle 80 % of the models
+            # from which it was held out.
+            middles = [np.quantile(held_out, [0.1, 0.9]) for _, held_out, _ in sides]
+            count = sum(not low <= np.median(phi[0]) <= high for phi, (low, high) in zip(sides, middles, strict=True))
+            outside[lookup.named(where, name, places)] = count, len(sides)
     if outside:
         worst = max(outside, key=outside.__getitem__)
-        figure.set_label("{} of {} samples stand out after {method}".format(*outside[worst], method=worst))
+        count, total = outside[worst]
+        figure.set_label(f"{count} of {total} samples stand out after {worst}")
     figure.supylabel("confidence in the label (φ)", fontsize=7.5)
     figure.supxlabel("samples", fontsize=7.5)
     style.legend(figure, [{"label": side, "color": colour, "marker": "o"} for side, colour in SIDES.items()])
@@ -63,20 +63,24 @@ def values(files: dict[str, Any]) -> list[list[np.ndarray]]:
     """
     case = Evaluation(files["data"], files["splits"], files["originals"], files["unlearned"])
     before, after = case.group("shadow_original"), case.group("shadow")
-    if case.target.all() or before is None or after is None:
+    if case.target.all() or before is None or after is None:  # no shadow models
         return []
     samples = chosen_samples(case.batches[0])
-    forget, out = (mask[:, samples] for mask in (after.membership.forget, after.membership.heldout))
+    # [models, samples]: which models forgot which samples, and from which models the samples were held out.
+    forget, held = after.membership.forget[:, samples], after.membership.heldout[:, samples]
     original, unlearned = before.phi(samples), after.phi(samples)
-    # Of each sample, the models that forgot it and those from which it was held out, in the order of `SIDES`.
-    return [[unlearned[forget[:, i], i], unlearned[out[:, i], i], original[out[:, i], i]] for i in range(len(samples))]
+    # For sample i, phi under the models that forgot it, and under those from which it was held out, as in `SIDES`.
+    return [
+        [unlearned[forget[:, i], i], unlearned[held[:, i], i], original[held[:, i], i]] for i in range(len(samples))
+    ]
 
 
 def chosen_samples(member: Membership) -> np.ndarray:
-    """Return at most `SAMPLES` random forgotten or held-out samples, int64, sorted; the same for every method of a
-    scenario."""
+    """Return at most `SAMPLES` random samples that a model forgot or held out, int64, sorted; the same for every method
+    of a scenario. Samples of weight 0 are left out."""
     candidates = (member.forget | member.heldout).any(axis=0)
-    candidates &= member.weight > 0 if member.weight is not None else candidates
+    if member.weight is not None:
+        candidates &= member.weight > 0
     return np.sort(generator(0, "figure", "samples").permutation(np.flatnonzero(candidates))[:SAMPLES])
 
 
@@ -84,9 +88,9 @@ def _panel(axis: "style.Axes", pairs: list[list[np.ndarray]]) -> None:
     """Draw, for each sample, the median and the middle 80 % of phi for each of the three kinds in `SIDES`."""
     for number, sides in enumerate(pairs):
         for i, (phi, colour) in enumerate(zip(sides, SIDES.values(), strict=True)):
-            at = number + 0.24 * (i - 1)
-            low, middle, high = np.quantile(phi, [0.1, 0.5, 0.9])
-            axis.plot([at, at], [low, high], color=colour, lw=1.3, solid_capstyle="round", alpha=0.75)
-            axis.plot(at, middle, "o", color=colour, ms=2.4, mew=0)
+            x = number + 0.24 * (i - 1)  # the three kinds stand side by side
+            low, median, high = np.quantile(phi, [0.1, 0.5, 0.9])
+            axis.plot([x, x], [low, high], color=colour, lw=1.3, solid_capstyle="round", alpha=0.75)
+            axis.plot(x, median, "o", color=colour, ms=2.4, mew=0)
     axis.set_xlim(-0.7, len(pairs) - 0.3)
     axis.grid(axis="y")

@@ -68,8 +68,6 @@ def download(path: str | Path) -> dict[str, str]:
     """
     path = Path(path)
     whole = checked(path, path.read_bytes)
-    content = packed(whole) if path.suffix in PACKED else ""
-    address = f"{path.parent.name}/{path.name}"
-    return {
-        "file": path.name, "kind": path.suffix[1:], "type": KINDS[path.suffix], "address": address, "content": content,
-    }  # fmt: skip
+    ending, address = path.suffix, f"{path.parent.name}/{path.name}"
+    content = packed(whole) if ending in PACKED else ""
+    return {"file": path.name, "kind": ending[1:], "type": KINDS[ending], "address": address, "content": content}

@@ -46,29 +46,22 @@ def render(
     verdict_tables = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
     evaluated, folder = worth.read(files["meta.csv"]), templates.FOLDER
     context = {
-        "order": order,
-        **_first_screen(numbers, judgements, order, ledger, found),
-        "recognised": found,
+        "order": order, **_first_screen(numbers, judgements, order, ledger, found), "recognised": found,
         "script": Markup(templates.read(folder / "page.js")),
         "libraries": {name: embed.packed(templates.read(folder / f"vendor/{name}.min.js").encode())
                       for name in LIBRARIES},
-        "references": naming.BASELINES,
         "verdicts": [_table(name, [make(judgements, order["study"])], files) for name, make in verdict_tables.items()],
-        "between": _drawing("verdicts", words.TITLES["verdicts"], files),
+        "references": naming.BASELINES, "between": _drawing("verdicts", words.TITLES["verdicts"], files),
         "headline": _metric_table(numbers, order["headline"], files),
         "tables": [_metric_table(numbers, table, files) for table in order["tables"]],
         "figures": [_drawing(figure["name"], figure["figure"]["title"], files, figure["caption"])
                     for figure in order["figures"]],
-        "controls": controls(numbers, judgements),
-        "copies": copies.sheet(copies.read(order["copies"])),
-        "no_copies": words.NO_COPIES,
-        "cost": _table("cost", cost.sheets(ledger, order["cost"]), files),
+        "controls": controls(numbers, judgements), "copies": copies.sheet(copies.read(order["copies"])),
+        "no_copies": words.NO_COPIES, "cost": _table("cost", cost.sheets(ledger, order["cost"]), files),
         "meta": _table("meta", worth.sheets(evaluated), files),
         "worth": _drawing("meta", words.TITLES["meta"], files) if len(worth.metrics(evaluated)) > 1 else None,
-        "tuning": _tuning(files, order["study"]),
-        "settings": settings(order["scenarios"]),
-        "software": software(specs),
-        "example": example(numbers),
+        "tuning": _tuning(files, order["study"]), "settings": settings(order["scenarios"]),
+        "software": software(specs), "example": example(numbers),
         "artifacts": [{**case, "where": lookup.label(lookup.place(case)), "who": naming.method(case["method"])}
                       for case in order["cases"]],
     }  # fmt: skip

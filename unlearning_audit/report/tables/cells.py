@@ -26,14 +26,14 @@ class Ask(NamedTuple):
 Column = tuple[tuple[str, str], Ask]
 
 
-def columns_of(numbers: Numbers, wish: dict[str, Any]) -> list[Column]:
+def columns_of(numbers: Numbers, settings: dict[str, Any]) -> list[Column]:
     """Return the columns of a table: for each scenario and setting, the combinations of metric, attack and role of
-    samples (``where``) that the table's settings ``wish`` list.
+    samples (``where``) that the table's settings ``settings`` list.
 
     Combinations without a number in a scenario are left out; if none has a number there, the first is kept, to show the
     reason.
     """
-    lists = [listed(wish[name]) for name in ("metric", "attack", "where")]
+    lists = [listed(settings[name]) for name in ("metric", "attack", "where")]
     asks = [Ask(metric, attack, place(where)) for metric, attack, where in itertools.product(*lists)]
     columns: list[Column] = []
     for where in lookup.places(numbers.cases):
@@ -44,9 +44,9 @@ def columns_of(numbers: Numbers, wish: dict[str, Any]) -> list[Column]:
     return columns
 
 
-def listed(wish: object) -> list[Any]:
+def listed(value: object) -> list[Any]:
     """Return a field of a table as a list; it may be a single value."""
-    return wish if isinstance(wish, list) else [wish]
+    return value if isinstance(value, list) else [value]
 
 
 def place(where: dict[str, Any]) -> lookup.Where:
@@ -61,7 +61,7 @@ def reading(metrics: list[str]) -> str:
     meanings = [naming.meaning(metric) for metric in metrics]
     if len(meanings) == 1:
         return meanings[0].reading
-    names: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}  # text → the names of the metrics that it explains
     for meaning in meanings:
         names.setdefault(meaning.reading, []).append(meaning.display_name)
     return " ".join(f"{', '.join(alike)}: {text}" for text, alike in names.items() if text)
@@ -76,6 +76,7 @@ class Measured:
     def __init__(
         self, case: dict[str, Any] | None, cell: Cell, printed: list[dict[str, Any]], spread: Cell = NOTHING
     ) -> None:
+        # Without a metric, a cell is not of any quantity that a paper could print.
         self.case, self.cell, self.spread = case, cell, spread
         self.printed = printed if cell.metric else []
         self.paper, self.remark, self.paper_spread = NOTHING, "", NOTHING
@@ -86,8 +87,9 @@ class Measured:
     def entries(self, places: int, digits: int, *, bare: bool = False) -> list[Entry]:
         """Return three cells: our number, the paper's, and the difference.
 
-        The paper's has ``places`` decimals, the others have ``digits``. A sign says whether our interval contains the
-        paper's number; the cell is coloured if both experiments are alike. ``bare`` leaves our interval out.
+        The paper's number has ``places`` decimals, the others have ``digits``. In the third cell, a sign says whether
+        our interval contains the paper's number, and a colour too if both experiments are alike. ``bare`` leaves our
+        interval out, and so does a standard deviation, which replaces it.
         """
         ours, paper = entry(self.cell, digits, bare=bare or not self.spread.empty), entry(self.paper, places)
         sign, tone = TONES.get(published.inside(self.cell, self.paper, places), ("", ""))
@@ -95,28 +97,34 @@ class Measured:
         text = "—" if math.isnan(gap) else f"{'+' if gap > 0 else ''}{number(gap, digits)} {sign}".strip()
         notes = (*paper.notes, *filter(None, [self.remark]))
         return [
-            _with(ours, self.spread, digits), _with(Entry(paper.text, notes), self.paper_spread, places),
+            _with_spread(ours, self.spread, digits), _with_spread(Entry(paper.text, notes), self.paper_spread, places),
             Entry(text, tone="" if self.remark else tone),
         ]  # fmt: skip
 
     def record(self, ask: Ask, places: int) -> dict[str, Any]:
-        """Return the full numbers as a row of the csv. ``places``: decimals of the paper's number."""
-        overlap = published.inside(self.cell, self.paper, places)
-        inside = "" if overlap is None else str(overlap).lower()
-        gap = {"published": self.paper.value, "difference": self.cell.value - self.paper.value, "inside": inside}
-        note = "; ".join(filter(None, (remarks(self.cell), self.remark)))
-        return {**cell_fields(self.cell, ask), **(gap if self.printed else {}), "note": note}
+        """Return the full numbers as a row of the csv, with the paper's number if the study names a paper's table.
+        ``places``: decimals of the paper's number."""
+        fields = cell_fields(self.cell, ask)
+        if self.printed:
+            inside = published.inside(self.cell, self.paper, places)
+            fields |= {"published": self.paper.value, "difference": self.cell.value - self.paper.value,
+                       "inside": "" if inside is None else str(inside).lower()}  # fmt: skip
+        return {**fields, "note": "; ".join(filter(None, (remarks(self.cell), self.remark)))}
 
 
-def _with(value: Entry, spread: Cell, digits: int) -> Entry:
+def _with_spread(value: Entry, spread: Cell, digits: int) -> Entry:
+    """Return a cell with " ± " and a standard deviation after its text; unchanged if there is none."""
     return value if spread.empty else replace(value, text=f"{value.text} ± {number(spread.value, digits)}")
 
 
 def digits_of(column: list[Measured]) -> tuple[int, int]:
-    """Return the decimals of one column: as the paper prints it, and as we show it."""
-    places = max((published.places(one.printed, one.case, one.cell) for one in column), default=0)
-    digits = decimals(one.cell for one in column)
-    return places, digits if digits == SIGNIFICANT else max(digits, places)
+    """Return the decimals of one column: those that the paper prints, and those that our numbers get, at least as many.
+
+    If our numbers get two significant digits (`SIGNIFICANT`), the paper's decimals have no influence.
+    """
+    printed = max((published.places(number.printed, number.case, number.cell) for number in column), default=0)
+    ours = decimals(number.cell for number in column)
+    return printed, ours if ours == SIGNIFICANT else max(ours, printed)
 
 
 def beside(name: str) -> list[Head]:
@@ -125,10 +133,11 @@ def beside(name: str) -> list[Head]:
 
 
 def difference(ask: Ask, asks: list[Ask]) -> str:
-    """Return the words that distinguish the column of ``ask`` (metric, attack, rows) from the others of its table,
-    ``asks``; "" if it is the only one."""
+    """Return the words that distinguish the column of ``ask`` (metric, attack, rows) from the other columns of its
+    table, ``asks``: those of the three in which columns differ. "" if it is the only column."""
     labels = (naming.meaning(ask.metric).display_name, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
-    differ = [len({question[i] for question in asks}) > 1 for i in range(len(ask))]
+    # In which of metric, attack and rows the columns differ.
+    differ = [len({other[i] for other in asks}) > 1 for i in range(len(ask))]
     return ", ".join(text for text, differs in zip(labels, differ, strict=True) if differs and text)
 
 
@@ -150,6 +159,7 @@ def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
 
 
 def method_fields(method: str, where: tuple[str, str]) -> dict[str, Any]:
+    """Return the fields of a table's csv that say of what a number is: scenario, setting and method."""
     return {"scenario": where[0], "setting": where[1], "method": method}
 
 
@@ -162,4 +172,5 @@ def cell_fields(cell: Cell, ask: Ask) -> dict[str, Any]:
 
 
 def remarks(cell: Cell) -> str:
+    """Return the words for the flag of a cell, then its note; "" if it has neither."""
     return "; ".join(filter(None, [words.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note]))

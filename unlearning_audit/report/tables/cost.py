@@ -14,6 +14,7 @@ COLUMNS = (
 #: Share of the retraining time above which the competition rejects a method.
 LIMIT = 0.2
 SLOW = f"takes more than {LIMIT:.0%} of the time of retraining: the competition would reject it, whatever its score"
+#: Stages whose jobs make models.
 MADE_BY_MODELS = ("train", "unlearn")
 
 
@@ -35,12 +36,12 @@ def ratios(
     """Return (scenario, setting, method) → (seconds of unlearning per model, their ratio to those of retraining).
 
     The ratio is NaN if nothing was retrained. ``ledger``: a row for each job; ``cases``: for each method in each
-    scenario the records (``specs``) of its jobs.
+    scenario the paths (``specs``) of the records of its jobs, which end in stage/name/spec.json.
     """
-    by_spec = {(row["stage"], row["node"]): row for row in ledger}
+    row_of = {(row["stage"], row["node"]): row for row in ledger}
     spent = {}
     for case in cases:
-        jobs = [by_spec[Path(spec).parts[-3], Path(spec).parts[-2]] for spec in case["specs"]]
+        jobs = [row_of[Path(spec).parts[-3], Path(spec).parts[-2]] for spec in case["specs"]]
         models = sum(row["models"] for row in jobs)
         spent[(*lookup.place(case), case["method"])] = sum(row["unlearn_seconds"] for row in jobs) / max(models, 1)
     times = {}
@@ -56,7 +57,8 @@ def sheets(ledger: list[dict[str, Any]], order: dict[str, Any]) -> list[Sheet]:
 
 
 def _stages(ledger: list[dict[str, Any]]) -> Sheet:
-    """Return the table of jobs, models, time and memory of every stage, in the order of the pipeline."""
+    """Return the table of jobs, models, time and memory of every stage, in the order of the ledger. Models are counted
+    only in stages that make models; the last line is on all stages together."""
     sums: dict[str, dict[str, Any]] = {}
     for row in ledger:
         total = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})
@@ -81,22 +83,23 @@ def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
     times = ratios(ledger, cases)
     scenarios = list(dict.fromkeys(case["scenario"] for case in cases))
 
-    def mean(scenario: str, method: str, part: int) -> float | None:
-        """Return the mean of seconds (``part`` 0) or ratios (1) over a scenario's settings; None if the scenario does
+    def mean(scenario: str, method: str, *, ratio: bool) -> float | None:
+        """Return the mean of seconds, or of ratios to retraining, over a scenario's settings; None if the scenario does
         not have the method."""
-        values = [spent[part] for (name, _, of), spent in times.items() if (name, of) == (scenario, method)]
+        values = [pair[1] if ratio else pair[0] for (of_scenario, _, of_method), pair in times.items()
+                  if (of_scenario, of_method) == (scenario, method)]  # fmt: skip
         return sum(values) / len(values) if values else None
 
-    lines = []
-    for method in lookup.methods(cases):
-        lines.append(Line(naming.method(method), [_ratio(mean(scenario, method, 1), method) for scenario in scenarios]))
-    retraining = [mean(scenario, "retrain", 0) for scenario in scenarios]
+    lines = [Line(naming.method(method), [_ratio(mean(scenario, method, ratio=True), method) for scenario in scenarios])
+             for method in lookup.methods(cases)]  # fmt: skip
+    retraining = [mean(scenario, "retrain", ratio=False) for scenario in scenarios]
     base = [Entry("—" if seconds is None else duration(seconds)) for seconds in retraining]
-    records = [
-        {"what": "unlearn", "scenario": scenario, "setting": setting, "method": method, "per_model": seconds,
-         "to_retrain": ratio, "over_limit": "" if math.isnan(ratio) else "yes" if _slow(ratio, method) else "no"}
-        for (scenario, setting, method), (seconds, ratio) in times.items()
-    ]  # fmt: skip
+    records = []
+    for (scenario, setting, method), (seconds, ratio) in times.items():
+        over_limit = "yes" if _slow(ratio, method) else "no"
+        records.append({"what": "unlearn", "scenario": scenario, "setting": setting, "method": method,
+                        "per_model": seconds, "to_retrain": ratio,
+                        "over_limit": "" if math.isnan(ratio) else over_limit})  # fmt: skip
     return Sheet(
         "cost-methods", "Time of unlearning relative to retraining",
         "Seconds of unlearning per model, divided by those of retraining: 1 = as long as retraining.", "method",
@@ -105,11 +108,12 @@ def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
 
 
 def duration(seconds: float) -> str:
-    """Return seconds in a readable unit: 0.21 s, 14 s, 3.5 min, 2.1 h."""
+    """Return seconds in a readable unit: 0.21 s, 14 s, 3.5 min, 2.1 h; "—" if they are NaN or infinite."""
     if not math.isfinite(seconds):
         return "—"
-    unit, scale = ("s", 1) if seconds < 90 else ("min", 60) if seconds < 5400 else ("h", 3600)
-    value = seconds / scale
+    value, unit = seconds, "s"
+    if seconds >= 90:
+        value, unit = (seconds / 60, "min") if seconds < 5400 else (seconds / 3600, "h")
     return f"{value:.0f} {unit}" if value >= 10 or value == 0 else f"{value:.2g} {unit}"
 
 
@@ -125,11 +129,13 @@ def _row(node: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> list[Entry]:
-    """Return the cells of one stage: jobs, models, time, time per model and peak memory; "" for models and memory that
-    are None or 0."""
-    per_model = duration(seconds / models) if models else ""
-    memory = "" if peak is None else f"{peak / 1024:.1f} GiB" if peak >= 1000 else f"{peak} MiB"
-    return [*map(Entry, (str(jobs), str(models) if models else "", duration(seconds), per_model, memory))]
+    """Return the cells of one stage: jobs, models, time, time per model and peak memory in MiB or GiB. Models that are
+    None or 0, and memory that is None, are "", and so is the time per model without models."""
+    count, per_model = (str(models), duration(seconds / models)) if models else ("", "")
+    memory = ""
+    if peak is not None:
+        memory = f"{peak / 1024:.1f} GiB" if peak >= 1000 else f"{peak} MiB"
+    return [*map(Entry, (str(jobs), count, duration(seconds), per_model, memory))]
 
 
 def _slow(ratio: float, method: str) -> bool:
@@ -144,5 +150,5 @@ def _ratio(ratio: float | None, method: str) -> Entry:
         return Entry("")  # the scenario does not have this method
     if math.isnan(ratio):
         return Entry("—", ("no retraining was timed, so there is nothing to compare with",))
-    slow = _slow(ratio, method)
-    return Entry(f"{number(ratio, 2 if ratio < 10 else 0)} ×", (SLOW,) if slow else (), "bad" if slow else "")
+    text = f"{number(ratio, 2 if ratio < 10 else 0)} ×"
+    return Entry(text, notes=(SLOW,), tone="bad") if _slow(ratio, method) else Entry(text)

@@ -34,15 +34,13 @@ def write(
 
     ``columns``: the first line of the csv if the tables have no numbers; otherwise, it has all columns of the numbers.
     """
-    records = [
-        {name: _rounded(value) for name, value in record.items()} for sheet in sheets for record in sheet.records
-    ]
+    records = [{name: _round(value) for name, value in record.items()} for sheet in sheets for record in sheet.records]
     tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)) or columns)
     for path, ending in ((md, "md"), (tex, "tex")):
         write_text(path, "\n".join(rendered(sheet.filled(), ending) for sheet in sheets))
 
 
-def _rounded(value: object) -> object:
+def _round(value: object) -> object:
     """Return a value as the csv holds it: a float with `DIGITS` significant digits, anything else unchanged."""
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
@@ -63,7 +61,7 @@ def rendered(sheet: Sheet, ending: str) -> str:
 
 def _md(text: str) -> str:
     """Escape text, so that nothing in it is read as Markdown or HTML."""
-    text = "".join(f"\\{c}" if c in "\\`*_|#~" else c for c in text)
+    text = "".join(f"\\{letter}" if letter in "\\`*_|#~" else letter for letter in text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
     return text.replace("](", "]\\(").replace("![", "\\![")
 
@@ -71,7 +69,8 @@ def _md(text: str) -> str:
 def _tex(text: str) -> str:
     """Escape text so that LaTeX prints it as it is. Empty braces go before a bracket at its start, which would be read
     as a length after the end of the row above."""
-    return "{}" * text.startswith("[") + "".join(TEX.get(character, character) for character in text)
+    escaped = "".join(TEX.get(character, character) for character in text)
+    return "{}" + escaped if text.startswith("[") else escaped
 
 
 def spans(sheet: Sheet) -> list[tuple[str, int, int]]:
@@ -87,6 +86,6 @@ def spans(sheet: Sheet) -> list[tuple[str, int, int]]:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return rows of a table as lines for a terminal, with columns aligned and two spaces apart."""
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]
+    """Return rows of a table as lines for a terminal, with columns aligned at the left and two spaces apart."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

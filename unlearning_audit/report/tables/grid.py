@@ -15,11 +15,12 @@ BOUND = "lower_bound"
 def sheets_of(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
     """Return the tables that one job writes: the headline, or the table of one entry of a study's ``tables`` in its
     layout. ``order``: the job's settings, as `workflow.parameters.table` returns them."""
-    wish = order["table"]
-    if wish is None:
+    settings = order["table"]
+    if settings is None:
         return headline.sheets(numbers, order)
-    rows = published.read(published.FILE, wish["published"]) if wish["published"] else []
-    return [{"wide": sheet, "long": long.sheet, "rankings": rankings.sheet}[wish["layout"]](numbers, order, rows)]
+    printed = published.read(published.FILE, settings["published"]) if settings["published"] else []
+    make = {"wide": sheet, "long": long.sheet, "rankings": rankings.sheet}[settings["layout"]]
+    return [make(numbers, order, printed)]
 
 
 def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
@@ -30,51 +31,56 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     does not name one. Where the paper prints a number for a column, two more columns show that number and the
     difference.
     """
-    wish = order["table"]
-    columns, methods = parts.columns_of(numbers, wish), lookup.methods(numbers.cases)
+    settings = order["table"]
+    columns, methods = parts.columns_of(numbers, settings), lookup.methods(numbers.cases)
     measured = {}
     for where, ask in columns:
         for name, case in numbers.by_method(where).items():
             cell = numbers.cell(case, *ask) if case else missing("the scenario does not ask for this method")
             measured[(where, ask), name] = parts.Measured(case, cell, printed)
-    besides = {column for (column, _), one in measured.items() if not one.paper.empty}
-    digits = {metric: parts.digits_of([number for ((_, ask), _), number in measured.items() if ask.metric == metric])
-              for metric in dict.fromkeys(ask.metric for _, ask in columns)}  # fmt: skip
+    with_paper = {column for (column, _), number in measured.items() if not number.paper.empty}
+    # Metric → decimals of the paper's numbers, and of ours; columns of one metric have the same.
+    digits = {}
+    for metric in dict.fromkeys(ask.metric for _, ask in columns):
+        of_metric = [number for (column, _), number in measured.items() if column[1].metric == metric]
+        digits[metric] = parts.digits_of(of_metric)
     lines, records = [], []
     for name in methods:
         entries: list[Entry] = []
         for column in columns:
-            (where, ask), one = column, measured[column, name]
-            # Our number alone, or with the paper's number and the difference where the paper prints this column.
-            entries += one.entries(*digits[ask.metric])[: 3 if column in besides else 1]
-            records.append({**parts.method_fields(name, where), **one.record(ask, digits[ask.metric][0])})
+            (where, ask), number = column, measured[column, name]
+            cells = number.entries(*digits[ask.metric])
+            # Our number, the paper's number and the difference; or our number alone if the paper lacks this column.
+            entries += cells if column in with_paper else cells[:1]
+            records.append({**parts.method_fields(name, where), **number.record(ask, digits[ask.metric][0])})
         lines.append(Line(naming.method(name), entries))
-    footer, more = _footer(numbers, wish, columns, printed, besides)
-    heads = _heads(numbers, wish, columns, besides, bool(printed))
+    footer, more = _footer(numbers, settings["footer"], columns, printed, with_paper)
+    heads = _heads(numbers, settings, columns, with_paper, bool(printed))
     reading = parts.reading(list(digits))
-    return Sheet(order["name"], wish["title"], reading, "method", heads, lines, records + more, footer)
+    return Sheet(order["name"], settings["title"], reading, "method", heads, lines, records + more, footer)
 
 
 def _heads(
-    numbers: Numbers, wish: dict[str, Any], columns: list[parts.Column], besides: set[Any], printed: bool
+    numbers: Numbers, settings: dict[str, Any], columns: list[parts.Column], with_paper: set[Any], printed: bool
 ) -> list[Head]:
-    """Return the heads of all columns: one for each column, and three for a column in ``besides``, which also shows the
-    paper's number and the difference.
+    """Return the heads of all columns: one for each column, and three for a column in ``with_paper``, which also shows
+    the paper's number and the difference.
 
     ``printed``: whether the study names a paper's table; columns without the paper's numbers then have a footnote.
     """
     heads = []
-    group = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else ""
+    group = naming.axis(settings["columns"]) if settings["columns"] != "scenario" else ""
     asks = list(dict.fromkeys(ask for _, ask in columns))
     several = len({where for where, _ in columns}) > 1
+    notes = (words.UNPRINTED,) if printed else ()
     for where, ask in columns:
-        place, difference = parts.place_name(numbers, wish["columns"], where), parts.difference(ask, asks)
+        # A column is named by its scenario and setting, and by what it asks for, each only if columns differ in it.
+        place, difference = parts.place_name(numbers, settings["columns"], where), parts.difference(ask, asks)
         whole = f"{group} = {place}" if group else place
-        name = ", ".join(filter(None, (whole if several or not difference else "", difference)))
-        notes = (words.UNPRINTED,) if printed else ()
-        if (where, ask) in besides:
+        name = f"{whole}, {difference}" if several and difference else difference or whole
+        if (where, ask) in with_paper:
             heads += parts.beside(name)
-        elif besides:
+        elif with_paper:
             heads.append(Head("ours", name, notes))
         elif difference:
             heads.append(Head(difference, whole if several else "", notes))
@@ -84,37 +90,34 @@ def _heads(
 
 
 def _footer(
-    numbers: Numbers,
-    wish: dict[str, Any],
-    columns: list[parts.Column],
-    printed: list[dict[str, Any]],
-    besides: set[Any],
+    numbers: Numbers, kinds: list[str], columns: list[parts.Column], printed: list[dict[str, Any]], wide: set[Any]
 ) -> tuple[list[Line], list[dict[str, Any]]]:
-    """Return the lines below the methods that ``wish["footer"]`` lists, and their records for the csv.
+    """Return a line below the methods for each of ``kinds``, and its records for the csv.
 
-    A line has one number for each scenario and setting: the test accuracy of the original models, or the bound that the
-    privacy budget guarantees. ``printed``: the paper's rows; ``besides``: columns with the paper's numbers.
+    A line has one number for each scenario and setting, in the first of its columns: the test accuracy of the original
+    models ("accuracy"), with the paper's number beside it, or the bound that the privacy budget guarantees (`BOUND`).
+    ``printed``: the paper's rows; ``wide``: the columns that have room for the paper's number and the difference.
     """
     lines, records = [], []
     makers = {"accuracy": ("test accuracy before", _accuracy), BOUND: ("guaranteed by DP, for none", _lower_bound)}
-    for kind in wish["footer"]:
+    for kind in kinds:
         title, make = makers[kind]
         cells, rows = {}, printed if kind == "accuracy" else []
         for where, _ in columns:
             none = lookup.find_case(numbers.cases, where, "none")
             cells[where] = parts.Measured(none, make(numbers, where), rows)
-        digits = parts.digits_of(list(cells.values()))
+        paper_digits, our_digits = parts.digits_of(list(cells.values()))
         entries: list[Entry] = []
         for i, (where, ask) in enumerate(columns):
-            one, room = cells[where], 3 if (where, ask) in besides else 1
-            if i and columns[i - 1][0] == where:  # the number stands in the first column of its scenario and setting
-                entries += [Entry("")] * room
-                continue
-            shown = one.entries(*digits, bare=True)
-            # Our number; if the column takes the room of three, the paper's number and the difference, or nothing.
-            entries += [shown[0], *([Entry("")] * 2 if one.paper.empty else shown[1:])][:room]
-            fields = parts.method_fields("none" if kind == "accuracy" else "", where)
-            records.append({**fields, **one.record(parts.Ask(kind, "", ()), digits[0])})
+            shown = [Entry("")] * 3
+            if i == 0 or columns[i - 1][0] != where:  # the first column of a scenario and setting
+                number = cells[where]
+                shown = number.entries(paper_digits, our_digits, bare=True)
+                if number.paper.empty:
+                    shown[1:] = [Entry(""), Entry("")]
+                fields = parts.method_fields("none" if kind == "accuracy" else "", where)
+                records.append({**fields, **number.record(parts.Ask(kind, attack="", where=()), paper_digits)})
+            entries += shown if (where, ask) in wide else shown[:1]
         lines.append(Line(title, entries))
     return lines, records
 
@@ -134,8 +137,9 @@ def _lower_bound(numbers: Numbers, where: tuple[str, str]) -> Cell:
     facts = next(case["facts"] for case in numbers.cases if lookup.place(case) == where)
     if "delta" not in facts:
         return missing("trained without differential privacy, so nothing is guaranteed")
-    able = registry.defining("metrics", BOUND)
-    metric = next(name for name in able if BOUND in {quantity.name for quantity in registry.quantities(name)})
+    # The metric that declares this quantity and has a function of the same name.
+    candidates = registry.defining("metrics", BOUND)
+    metric = next(name for name in candidates if BOUND in {quantity.name for quantity in registry.quantities(name)})
     bound = registry.load("metrics", metric).lower_bound(epsilon=float(facts["epsilon"]), delta=facts["delta"])
     if bound <= 0:
         return missing("the guarantee says nothing at such a large ε")

@@ -14,8 +14,11 @@ NO_DECISIONS = Decisions()
 
 
 def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
-    """Return the headline tables of a study, one for each protocol, because protocols give different numbers."""
-    judged, sheets_ = decisions.read(order.get("comparisons", [])), []
+    """Return the headline tables of a study, one for each protocol, because protocols give different numbers.
+
+    With the study's margins of utility (``margins`` of ``order``), the footnote on broken models states these.
+    """
+    judged, made = decisions.read(order.get("comparisons", [])), []
     margins, flags = order.get("margins"), {}
     if margins:
         points, factor = 100 * margins["broken_accuracy"], margins["broken_perplexity"]
@@ -24,30 +27,29 @@ def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
     for i, protocol in enumerate(protocols):
         table = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol], judged)
         title = order["title"] if len(protocols) == 1 else f"{order['title']}, by protocol {protocol.replace('_', ' ')}"
-        sheets_.append(replace(table, name="headline" if i == 0 else f"headline-{protocol}", title=title, flags=flags))
-    return sheets_
+        made.append(replace(table, name="headline" if i == 0 else f"headline-{protocol}", title=title, flags=flags))
+    return made
 
 
 def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_DECISIONS) -> Sheet:
     """Return the headline table of ``cases``: a line for each method of each scenario, and a column for each quantity
     that metrics declare for this table and of which one of the cases has a row.
 
-    A column without any value is dropped; if no column has one, all are kept, because their cells say why. ``judged``:
-    the study's verdicts, which mark broken models.
+    On swapped pairs that have Q, the columns of other systems (``besides``) are left out. A column without any value is
+    dropped; if no column has one, all are kept, because their cells say why. ``judged``: the study's verdicts, which
+    mark broken models.
     """
-    cases = [case for where in lookup.places(cases) for name in lookup.methods(cases)
-             if (case := lookup.find_case(cases, where, name))]  # fmt: skip
+    found = [lookup.find_case(cases, where, name) for where in lookup.places(cases) for name in lookup.methods(cases)]
+    cases = [case for case in found if case]  # in the order of scenarios, then methods
     present = {(row.metric, row.place) for case in cases for row in numbers.rows_of(case)}
     metrics = {metric for metric, _ in present}
     paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics
-    # (metric, declared column) → a cell for each case. A column of a role is only there if a row has this role.
-    columns = {
-        (metric, column): [numbers.cell(case, metric, where=_about(column)) for case in cases]
-        for metric, column in naming.columns()
-        if metric in metrics
-        and ((metric, _about(column)) in present or not column.role)
-        and not (paired and column.besides)
-    }
+    columns = {}  # (metric, declared column) → a cell for each case
+    for metric, column in naming.columns():
+        # A column of a role is only there if a row has this role.
+        has_rows = (metric, _place(column)) in present if column.role else metric in metrics
+        if has_rows and not (paired and column.besides):
+            columns[metric, column] = [numbers.cell(case, metric, where=_place(column)) for case in cases]
     # Drop columns without any value; if no column has one, keep them for their reasons.
     columns = {key: cells for key, cells in columns.items() if not all(cell.empty for cell in cells)} or columns
     digits = {key: typeset.decimals(cells) for key, cells in columns.items()}
@@ -58,31 +60,35 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
             text = typeset.entry(cells[i], digits[metric, column], bare=not column.interval)
             # Flags are explained once, at the method's name, and not in each cell.
             body.append(replace(text, notes=() if cells[i].flag else text.notes))
-            number = parts.cell_fields(cells[i], parts.Ask(metric, "", _about(column)))
+            number = parts.cell_fields(cells[i], parts.Ask(metric, attack="", where=_place(column)))
             records.append({**fields, **number, "note": parts.remarks(cells[i])})
         flags = _flags(numbers, case, judged)
-        lines.append(Line(naming.method(case["method"]), body, flags, lookup.label(lookup.place(case))))
+        lines.append(Line(naming.method(case["method"]), body, flags, section=lookup.label(lookup.place(case))))
     heads = [Head(column.head, column.group) for _, column in columns]
     reading = how_to_read(next(iter(columns))[0]) if columns else ""
     return Sheet("headline", "Headline", reading, "method", heads, lines, records)
 
 
 def how_to_read(metric: str) -> str:
-    """Return one line that explains the extremes of a metric."""
-    record = naming.meaning(metric)
-    return words.HEADLINE if metric == "q" else f"{record.display_name}: {record.reading}" if record.reading else ""
+    """Return one line that explains the extremes of a metric; "" if the metric declares none."""
+    if metric == "q":
+        return words.HEADLINE
+    quantity = naming.meaning(metric)
+    return f"{quantity.display_name}: {quantity.reading}" if quantity.reading else ""
 
 
 def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[str, ...]:
-    """Return the footnotes of a method: that it failed, that its models diverged or are broken, or that it changed
-    nothing; () for none of these."""
+    """Return the footnotes of a method: that it failed or its models diverged, with the reason; or that it changed
+    nothing; or that its models are broken. () for none of these."""
     if failure := numbers.failure(case):
-        return typeset.DIVERGED if numbers.lost(case) == words.DAMAGED.word else typeset.FAILED, failure
+        diverged = numbers.lost(case) == words.DAMAGED.word
+        return (typeset.DIVERGED if diverged else typeset.FAILED), failure
     if numbers.unchanged(case):
         return (typeset.UNCHANGED,)
     row = judged.verdict(lookup.place(case), case["method"])
     return (typeset.BROKEN,) if row and row["verdict"] == decide.BROKEN else ()
 
 
-def _about(column: Column) -> lookup.Where:
+def _place(column: Column) -> lookup.Where:
+    """Return the fields that select the rows of a declared column: the role of its samples, or none."""
     return (("role", column.role),) if column.role else ()

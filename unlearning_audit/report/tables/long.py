@@ -16,36 +16,39 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     each scenario and setting, a column for each quantity.
 
     ``order``: as `workflow.parameters.table` returns it; ``printed``: the rows of the paper's table, empty if the study
-    does not name one. If a metric has a standard deviation over models, that replaces the interval ("0.55 ± 0.10"), for
-    our number and for the paper's. The csv has both.
+    does not name one. Where the paper prints a quantity, the paper's number and the difference stand beside ours. If a
+    metric has a standard deviation over models, that replaces the interval ("0.55 ± 0.10"), for our number and for the
+    paper's. The csv has both.
     """
-    wish = order["table"]
-    asks = list(dict.fromkeys(ask for _, ask in cells.columns_of(numbers, wish)))
+    settings = order["table"]
+    asks = list(dict.fromkeys(ask for _, ask in cells.columns_of(numbers, settings)))
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     measured = {}
     for name, where, ask in itertools.product(methods, places, asks):
         if case := lookup.find_case(numbers.cases, where, name):
             spread = numbers.cell(case, ask.metric + SPREAD, ask.attack, ask.where)
             measured[name, where, ask] = cells.Measured(case, numbers.cell(case, *ask), printed, spread)
-    besides = {ask for (*_, ask), one in measured.items() if not one.paper.empty}
-    digits = {ask: cells.digits_of([one for (*_, of), one in measured.items() if of == ask]) for ask in asks}
+    # The quantities that the paper prints.
+    with_paper = {ask for (_, _, ask), number in measured.items() if not number.paper.empty}
+    # Quantity → decimals of the paper's numbers, and of ours.
+    digits = {ask: cells.digits_of([number for key, number in measured.items() if key[2] == ask]) for ask in asks}
     lines, records = [], []
     for name, where in itertools.product(methods, places):
         if (name, where, asks[0]) not in measured:
             continue
         entries: list[Entry] = []
         for ask in asks:
-            one = measured[name, where, ask]
-            # Our number alone, or with the paper's number and the difference where the paper prints this quantity.
-            entries += one.entries(*digits[ask])[: 3 if ask in besides else 1]
-            record = {**cells.method_fields(name, where), **one.record(ask, digits[ask][0]), "sd": one.spread.value}
-            records.append({**record, **({"published_sd": one.paper_spread.value} if printed else {})})
-        label = cells.place_name(numbers, wish["columns"], where)
+            number, (paper_digits, our_digits) = measured[name, where, ask], digits[ask]
+            shown = number.entries(paper_digits, our_digits)
+            # Our number, the paper's number and the difference; or our number alone if the paper lacks this quantity.
+            entries += shown if ask in with_paper else shown[:1]
+            record = {**cells.method_fields(name, where), **number.record(ask, paper_digits), "sd": number.spread.value}
+            records.append({**record, "published_sd": number.paper_spread.value} if printed else record)
+        label = cells.place_name(numbers, settings["columns"], where)
         lines.append(Line(label, entries, section=naming.method(name)))
-    heads = [head for ask in asks for head in _heads(ask, asks, ask in besides, bool(printed))]
-    corner = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"
+    heads = [head for ask in asks for head in _heads(ask, asks, ask in with_paper, bool(printed))]
     reading = cells.reading(list(dict.fromkeys(ask.metric for ask in asks)))
-    return Sheet(order["name"], wish["title"], reading, corner, heads, lines, records)
+    return Sheet(order["name"], settings["title"], reading, naming.axis(settings["columns"]), heads, lines, records)
 
 
 def _heads(ask: Ask, asks: list[Ask], beside: bool, printed: bool) -> list[Head]:

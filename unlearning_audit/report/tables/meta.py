@@ -23,23 +23,24 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 
 def metrics(rows: list[dict[str, Any]]) -> list[str]:
     """Return the names of all metrics; those that are evaluated on other models than the rest come last."""
-    names, apart = dict.fromkeys(row["metric"] for row in rows), elsewhere(rows)
-    return sorted(names, key=apart.__contains__)  # True is sorted after False
+    names, last = dict.fromkeys(row["metric"] for row in rows), elsewhere(rows)
+    return [*(name for name in names if name not in last), *(name for name in names if name in last)]
 
 
 def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the names of metrics for which no property comes from the usual scenario of the property. The usual
-    scenario of a property is the one from which most metrics have it (`common_scenario`)."""
-    spoken = overview(rows)
-    usual = {label: common_scenario(rows, label) for _, label in spoken}
-    near = {metric for (metric, label), row in spoken.items() if row["scenario"] == usual[label]}
-    return [metric for metric in dict.fromkeys(metric for metric, _ in spoken) if metric not in near]
+    """Return the names of metrics that are evaluated on other models than the rest: none of their properties is of the
+    scenario that represents this property (`common_scenario`)."""
+    row_of = overview(rows)  # (metric, property) → row
+    usual = {quality: common_scenario(rows, quality) for _, quality in row_of}
+    on_usual_models = {metric for (metric, quality), row in row_of.items() if row["scenario"] == usual[quality]}
+    return [metric for metric in dict.fromkeys(metric for metric, _ in row_of) if metric not in on_usual_models]
 
 
 def sheets(rows: list[dict[str, Any]]) -> list[Sheet]:
-    """Return the table of all metrics over all scenarios, and, if there are such rows, that of their agreement."""
+    """Return the table of the properties of metrics, and the table of how every two metrics agree; without rows for a
+    table, it is left out."""
     between = [row for row in rows if row["property"].startswith(WITH)]
-    return [*([_whole(rows)] if rows else []), *([_between(between)] if between else [])]
+    return ([_whole(rows)] if rows else []) + ([_between(between)] if between else [])
 
 
 def _between(rows: list[dict[str, Any]]) -> Sheet:
@@ -71,20 +72,21 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
     metric all of whose values are of other scenarios (`elsewhere`), the footnote stands at its name instead. The last
     property, "models", is a count and has no such footnote.
     """
-    spoken = overview(rows)
-    qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in spoken)]
-    places = {quality: decimals((_cell(row) for (_, of), row in spoken.items() if of == quality), least=2)
+    row_of = overview(rows)  # (metric, property) → row
+    qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in row_of)]
+    places = {quality: decimals((_cell(row) for key, row in row_of.items() if key[1] == quality), least=2)
               for quality in qualities} | {"models": 0}  # fmt: skip
     main = {quality: common_scenario(rows, quality) for quality in qualities}
-    apart, lines = elsewhere(rows), []
+    on_other_models, lines = elsewhere(rows), []
     for name in metrics(rows):
-        entries = []
+        entries: list[Entry] = []
         for quality in qualities:
-            row = spoken.get((name, quality))
-            beside = row and row["scenario"] != main[quality] and name not in apart and quality != "models"
-            entries.append(_entry(row, places[quality], _on(row["scenario"]) if row and beside else ""))
-        notes = (_on(next(row["scenario"] for (m, _), row in spoken.items() if m == name)),) if name in apart else ()
-        lines.append(Line(name, entries, notes))
+            row = row_of.get((name, quality))
+            elsewhere_only = row and row["scenario"] != main[quality] and quality != "models"
+            footnote = _on(row["scenario"]) if row and elsewhere_only and name not in on_other_models else ""
+            entries.append(_entry(row, places[quality], footnote))
+        scenario = next(row["scenario"] for (metric, _), row in row_of.items() if metric == name)
+        lines.append(Line(name, entries, notes=(_on(scenario),) if name in on_other_models else ()))
     heads = [Head(SHORT.get(quality, quality), "" if quality == "models" else f"scenario {_name(main[quality])}")
              for quality in qualities]  # fmt: skip
     records = [{name: row[name] for name in COLUMNS} for row in rows]
@@ -92,24 +94,27 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
 
 
 def _cell(row: dict[str, Any]) -> Cell:
+    """Return a row as a cell; a number of models has no interval."""
     cell = Cell(row["value"], n=row["n"], note=row["note"])
     return cell if row["property"] == "models" else replace(cell, low=row["ci_low"], high=row["ci_high"])
 
 
 def _entry(row: dict[str, Any] | None, places: int, more: str = "") -> Entry:
-    """Return the cell of one property of a metric, coloured by whether it passes, with ``more`` as a further footnote;
-    an empty cell if ``row`` is None."""
+    """Return the cell of one property of a metric, coloured by whether the metric passes, with ``more`` as a further
+    footnote; an empty cell if ``row`` is None."""
     if row is None:
         return Entry("")
     cell = _cell(row)
     # In units of standard errors, the interval is always ± 1.96, so it is left out.
     text = entry(cell if not cell.empty else missing(cell.note), places, bare=row["property"] == "separation")
-    return Entry(text.text, (*text.notes, *filter(None, [more])), verdict(row))
+    return Entry(text.text, (*text.notes, *filter(None, [more])), tone=verdict(row))
 
 
 def _name(scenario: str) -> str:
+    """Return a scenario's name as readers see it."""
     return label((scenario, ""))
 
 
 def _on(scenario: str) -> str:
+    """Return the footnote of a value that is of other models than its column."""
     return f"on other models, those of scenario {_name(scenario)}"

@@ -37,59 +37,59 @@ def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tupl
     """Return the number that a paper prints for what ``cell`` measures in ``case``, and a remark on how the experiments
     differ.
 
-    ``rows``: those of one printed table. The metric, the method, the forgotten samples, the attacked samples and the
-    values of the study's axes must match. Among the rows that remain, the one that agrees in most other settings (data,
-    model, …) is taken, and the remark names the differences. The number is an empty cell, with a reason, if no row
-    matches or if several rows match equally well.
+    ``rows``: those of one printed table, of which `fitting` finds the one that matches. If none or several match, the
+    number is an empty cell with the reason. The remark holds the note on the printed number, if it has one, and how the
+    experiments differ.
     """
-    cell_of_paper, remark = fitting(rows, case, cell)
-    if isinstance(cell_of_paper, str):
-        return missing(cell_of_paper), ""
-    if naming.meaning(cell.metric).unsigned:
-        signed = Cell(math.copysign(cell_of_paper["value"], cell.value))
+    row, remark = fitting(rows, case, cell)
+    if isinstance(row, str):  # why there is none
+        return missing(row), ""
+    if naming.meaning(cell.metric).unsigned:  # the paper prints the absolute value, which gets the sign of our number
+        signed = Cell(math.copysign(row["value"], cell.value))
         return signed, "; ".join(filter(None, (words.UNSIGNED, remark)))
-    return Cell(cell_of_paper["value"]), "; ".join(filter(None, (cell_of_paper.get("note", ""), remark)))
+    return Cell(row["value"]), "; ".join(filter(None, (row.get("note", ""), remark)))
 
 
 def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tuple[dict[str, Any] | str, str]:
     """Return the row of a printed table that matches ``cell`` in ``case``, and a remark on how the experiments differ
     ("" if they do not).
 
-    Metric, method and the settings in `DEFINING` and on the study's axes must match, as far as the table states them.
-    Of the rows that remain, the one with the fewest other differences is taken. If no row matches, as is always so for
-    the retrained control, or if several with different values match equally well, return a sentence that says why, and
-    "".
+    Metric and method must match, and so must the settings in `DEFINING` and on the study's axes, as far as the table
+    states them. Of the rows that remain, the one with the fewest other differences is taken. If no row matches, as is
+    always so for the retrained control, or if several with different values match equally well, a sentence that says
+    why stands in place of the row, and the remark is "".
     """
     metric = _name(case, cell)
     rows = [row for row in rows if row["metric"] == metric]
     if not rows:
         return "the paper's table has no such metric", ""
-    # Models before unlearning have two names in print; numbers that name no method belong to them, too. A number
-    # printed for several methods together is shown beside each of them.
-    more = {"none": {"original", ""}, "retrain": set()}.get(case["plugin"], {"any"})
-    names = {case["plugin"], case["method"]} | more
+    # Models before unlearning are also called "original" in print, and numbers that name no method belong to them. A
+    # number printed for several methods together ("any") is shown beside each of them.
+    also_called = {"none": {"original", ""}, "retrain": set()}.get(case["plugin"], {"any"})
+    names = {case["plugin"], case["method"]} | also_called
     rows = [row for row in rows if row["method"] in names and case["method"] != "retrain_control"]
     if not rows:
         return "the paper prints no number for this method", ""
     fields = _fields(case, cell)
     # Of the settings that must agree, those that some row of the paper's table states.
-    must = {name: fields[name] for name in (*case["axes"], *DEFINING) if name in fields}
-    along = {name: value for name, value in must.items() if any(name in _settings(row["setting"]) for row in rows)}
-    rows = [row for row in rows if all(_same(_settings(row["setting"]).get(k), v) for k, v in along.items())]
+    stated = {name for row in rows for name in _settings(row["setting"])}
+    required = {name: fields[name] for name in (*case["axes"], *DEFINING) if name in fields and name in stated}
+    rows = [row for row in rows
+            if all(_same(_settings(row["setting"]).get(name), value) for name, value in required.items())]  # fmt: skip
     if not rows:
-        return "the paper prints no number at " + " and ".join(f"{k} = {v}" for k, v in along.items()), ""
-    unlike = [(_differences(row, fields), row) for row in rows]
-    least = min(len(differences) for differences, _ in unlike)
-    best = [(differences, row) for differences, row in unlike if len(differences) == least]
-    if len({row["value"] for _, row in best}) > 1:
-        return "several printed numbers fit: " + "; ".join(sorted({row["setting"] for _, row in best})), ""
-    differences, row = best[0]
-    printed, values = (", ".join(pair[side] for pair in differences) for side in (0, 1))
-    return row, f"printed for {printed}; measured here for {values}" if differences else ""
+        return "the paper prints no number at " + " and ".join(f"{name} = {required[name]}" for name in required), ""
+    least = min(len(_differences(row, fields)) for row in rows)
+    best = [row for row in rows if len(_differences(row, fields)) == least]
+    if len({row["value"] for row in best}) > 1:
+        return "several printed numbers fit: " + "; ".join(sorted({row["setting"] for row in best})), ""
+    differences = _differences(best[0], fields)
+    printed, measured = (", ".join(pair[side] for pair in differences) for side in (0, 1))
+    return best[0], f"printed for {printed}; measured here for {measured}" if differences else ""
 
 
 def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
-    """Return whether our interval contains the number printed with ``places`` decimals; None if a number is missing."""
+    """Return whether our interval contains the number printed with ``places`` decimals; None if a number, or our
+    interval, is missing."""
     if cell.empty or printed.empty or not cell.bounded:
         return None
     # The printed number stands for all numbers that round to it.
@@ -110,25 +110,28 @@ def decimals(value: float) -> int:
 
 def printed_name(metric: str, role: str = "", target: str = "", protocol: str = "") -> str:
     """Return the name that printed numbers use for one of our metrics, for samples of a role and of a kind of
-    target."""
+    target: the quantity's declared form (``printed``) with both filled in, else the metric's own name."""
     form = naming.meaning(metric).printed or metric
     return form.format(role=role, on_target=f"_on_{target}" if target else "", protocol=protocol)
 
 
 def _name(case: dict[str, Any], cell: Cell) -> str:
+    """Return the name that printed numbers use for what ``cell`` measures in ``case``."""
     about = dict(cell.where)
     return printed_name(cell.metric, str(about.get("role", "")), str(about.get("target", "")), case["protocol"])
 
 
 def _settings(setting: str) -> dict[str, str]:
+    """Return the settings that a printed row states, such as "alpha=0.25;pairs=4", as name → value."""
     return dict(part.split("=", 1) for part in setting.split(";") if part)
 
 
 def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
-    """Return the settings of our experiment by the names that papers use: data, model, axes, and the attack with its
-    settings.
+    """Return the settings of our experiment by the names that papers use: data, model, axes, the attack with its
+    settings, and what the protocol says of forgotten samples and shadow models.
 
-    ``target``: which of the forgotten samples are attacked; ``shadows``: the total number of shadow models.
+    ``forget``: which samples are forgotten; ``target``: which of them are attacked; ``shadows``: the total number of
+    shadow models.
     """
     # The model is that of the facts, even if an axis has this name.
     facts = case["facts"] | case["axes"] | {"model": case["facts"]["model"]}
@@ -145,20 +148,25 @@ def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
 
 
 def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[str, str]]:
-    """Return the settings that both experiments state differently, each as the words (in the paper, here).
+    """Return the settings that both experiments state differently, each as the words (in the paper, here). Data and
+    model are named without the word, as in "mnist"; other settings with it, as in "alpha = 0.25".
 
     ``row``: a row of a printed table; ``fields``: the settings of our experiment, as `_fields` returns them.
     """
-    # A paper's resnet18_dp is our resnet18: what such a suffix means stands in other settings.
-    names = [name for name in ("dataset", "model") if not row[name].startswith(f"{fields[name]}_")]
-    pairs = [(row[name], fields[name], "") for name in names]
-    settings = _settings(row["setting"])
-    pairs += [(value, fields[name], f"{name} = ") for name, value in settings.items() if name in fields]
-    unlike = [pair for pair in pairs if pair[0] and not _same(*pair[:2])]
-    return [(f"{name}{printed}", f"{name}{measured}") for printed, measured, name in unlike]
+    differences = []
+    for name in ("dataset", "model"):
+        # A paper's resnet18_dp is our resnet18: what such a suffix means stands in other settings.
+        alike = _same(row[name], fields[name]) or row[name].startswith(f"{fields[name]}_")
+        if row[name] and not alike:
+            differences.append((row[name], str(fields[name])))
+    for name, value in _settings(row["setting"]).items():
+        if value and name in fields and not _same(value, fields[name]):
+            differences.append((f"{name} = {value}", f"{name} = {fields[name]}"))
+    return differences
 
 
 def _same(left: Any, right: Any) -> bool:
+    """Return whether two settings are the same: equal as numbers, or as text if one is not a number."""
     try:
         return math.isclose(float(left), float(right), rel_tol=1e-9)
     except (TypeError, ValueError):

@@ -29,23 +29,26 @@ def rank(numbers: Numbers, place: Place, metric: str, attack: str = "", rows: lo
     """Return the ranking of methods by a metric in one scenario and setting (``place``).
 
     ``attack``: the attack whose numbers rank, for metrics that have one for each attack; ``rows``: which of the
-    metric's rows, as `Numbers.cell` takes them. The methods none and retrain, and methods without a number, are left
-    out.
+    metric's rows, as `Numbers.cell` takes them. Methods without a number are left out, and so are methods of the
+    plug-ins none and retrain, under whatever name.
     """
     cases = [case for case in numbers.cases if lookup.place(case) == place and case["plugin"] not in naming.BASELINES]
-    cells = {case["method"]: numbers.cell(case, metric, attack, rows) for case in cases}
-    return Ranking(place, {name: goodness(metric, c.value, attack) for name, c in cells.items() if not c.empty})
+    found = {case["method"]: numbers.cell(case, metric, attack, rows) for case in cases}
+    values = {name: goodness(metric, cell.value, attack) for name, cell in found.items() if not cell.empty}
+    return Ranking(place, values)
 
 
 def goodness(metric: str, value: float, attack: str = "") -> float:
     """Return a number that is the higher the better a ``value`` of a metric is: the value itself, its negative, or
     minus its distance from the ideal.
 
-    The metric's declared comparison decides which: the one under ``attack`` if there is one, else the first. Without
-    any comparison, the declared direction of better values decides, or the ideal if no direction is declared.
+    The metric's declared comparison decides which of the three: the comparison under ``attack`` if there is one, else
+    the first. Without any comparison, the declared direction of better values decides, or the ideal if no direction is
+    declared.
     """
     quantity = naming.meaning(metric)
-    how = next((how for how in quantity.comparisons if how.attack == attack), next(iter(quantity.comparisons), None))
+    under_attack = [how for how in quantity.comparisons if how.attack == attack]
+    how = next(iter([*under_attack, *quantity.comparisons]), None)
     if how is None:
         two_sided = not quantity.better and not math.isnan(quantity.ideal)
         how = Comparison(metric, ideal=quantity.ideal, two_sided=two_sided, falling=quantity.better == "lower")
@@ -60,7 +63,7 @@ def agreement(left: Ranking, right: Ranking) -> Cell:
         return missing("fewer than two methods have a number in both scenarios")
     x, y = (np.array([ranking.values[name] for name in shared]) for ranking in (left, right))
     tau = stats.kendall(x=x, y=y)
-    return Cell(tau.value, tau.low, tau.high, tau.n, tau.note)
+    return Cell(tau.value, tau.low, tau.high, n=tau.n, note=tau.note)
 
 
 def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
@@ -69,24 +72,23 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
 
     ``order``: as `workflow.parameters.table` returns it; ``printed`` is ignored, because papers print no such table.
     """
-    wish = order["table"]
-    metric, attack, rows = (cells.listed(wish[name])[0] for name in ("metric", "attack", "where"))
+    settings = order["table"]
+    metric, attack, rows = (cells.listed(settings[name])[0] for name in ("metric", "attack", "where"))
     ask = cells.Ask(metric, attack, cells.place(rows))
     ranked = [rank(numbers, place, *ask) for place in lookup.places(numbers.cases)]
-    names = [cells.place_name(numbers, wish["columns"], ranking.place) for ranking in ranked]
+    names = [cells.place_name(numbers, settings["columns"], ranking.place) for ranking in ranked]
+    # (i, j) with j < i → τ between two rankings; τ is symmetric, and there is none of a ranking with itself.
     agreements = {(i, j): agreement(left, right) for i, left in enumerate(ranked) for j, right in enumerate(ranked[:i])}
     digits = decimals(agreements.values())
-    lines, records = [], []
-    for i, (left, name) in enumerate(zip(ranked, names, strict=True)):
-        line = []
-        for j, right in enumerate(ranked):
-            cell = agreements.get((max(i, j), min(i, j)))  # τ is symmetric; there is none of a ranking with itself
-            line.append(Entry("") if cell is None else entry(cell, digits, bare=True))
-            if cell is not None and j < i:
-                beside = {"other_scenario": right.place[0], "other_setting": right.place[1]}
-                number = {**cells.cell_fields(cell, ask), "note": cell.note}
-                records.append({"scenario": left.place[0], "setting": left.place[1], **beside, **number})
-        lines.append(Line(name, line))
+    records = []
+    for (i, j), cell in agreements.items():
+        (scenario, setting), (other_scenario, other_setting) = ranked[i].place, ranked[j].place
+        records.append({"scenario": scenario, "setting": setting, "other_scenario": other_scenario,
+                        "other_setting": other_setting, **cells.cell_fields(cell, ask), "note": cell.note})  # fmt: skip
+    texts = {pair: entry(cell, digits, bare=True) for pair, cell in agreements.items()}
+    lines = []
+    for i, name in enumerate(names):
+        lines.append(Line(name, [texts.get((max(i, j), min(i, j)), Entry("")) for j in range(len(names))]))
     reading = f"{words.RANKINGS} Ranked by {naming.meaning(ask.metric).display_name}."
-    axis = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"
-    return Sheet(order["name"], wish["title"], reading, axis, [*map(Head, names)], lines, records)
+    corner, heads = naming.axis(settings["columns"]), [*map(Head, names)]
+    return Sheet(order["name"], settings["title"], reading, corner, heads, lines, records)

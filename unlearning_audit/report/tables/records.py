@@ -11,7 +11,8 @@ MOST = 5
 
 def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> Sheet:
     """Return the table of forgotten records that are still recognised: how many, which share, how many of them are
-    expected to be false, and the people and classes that they belong to; a line for each method in each scenario.
+    expected to be false, the people they belong to, and their most frequent labels; a line for each method in each
+    scenario.
 
     ``exposed``: (scenario, setting) → method → counts; methods for which no record was examined are left out. The csv
     has the same numbers without the classes.
@@ -22,19 +23,19 @@ def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> She
         for method, counts in methods.items():
             if not counts.looked:
                 continue
-            of_people = counts.people or ("", "")
+            recognised_people, people = counts.people or ("", "")
             labels = sorted(counts.classes, key=lambda label: -counts.classes[label])
-            # " …" times a bool: only if there are more labels than are listed.
-            cells = (
+            listed = ", ".join(f"{label}: {counts.classes[label]}" for label in labels[:MOST])
+            texts = (
                 f"{counts.recognised} of {counts.looked}", f"{counts.recognised / counts.looked:.3f}",
-                f"{counts.false:.1f}", " of ".join(map(str, counts.people or ())),
-                ", ".join(f"{label}: {counts.classes[label]}" for label in labels[:MOST]) + " …" * (len(labels) > MOST),
+                f"{counts.false:.1f}", f"{recognised_people} of {people}" if counts.people else "",
+                f"{listed} …" if len(labels) > MOST else listed,
             )  # fmt: skip
-            lines.append(Line(naming.method(method), [*map(Entry, cells)], (), lookup.label(where)))
+            lines.append(Line(naming.method(method), [*map(Entry, texts)], section=lookup.label(where)))
             records.append({
                 "study": study, "scenario": where[0], "setting": where[1], "method": method, "looked": counts.looked,
-                "recognised": counts.recognised, "false": counts.false, "people_recognised": of_people[0],
-                "people": of_people[1],
+                "recognised": counts.recognised, "false": counts.false, "people_recognised": recognised_people,
+                "people": people,
             })  # fmt: skip
     reading = words.RECORDS.format(f"{words.PER_SPLIT}, and so are people" if several else "")
     return Sheet("records", "Records", reading, "method", [*map(Head, HEADS)], lines, records)

@@ -13,8 +13,10 @@ USELESS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
 
 
 def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, str]]) -> list[dict[str, Any]]:
-    """Return a row for each tuned method and each reference, the nearest to retraining first. A method at its published
-    setting has no row; its numbers are in the row of the tuned method.
+    """Return a row for each tuned method and each reference, the nearest to retraining first. A tuned method's numbers
+    at its published setting are in the same row, in the columns "published_…", which are NaN for others.
+
+    "useless" lists the scenarios in which the method failed, broke its models or is over-unlearned.
 
     ``rows``: distance and ranks of each method, as `unlearning_audit.comparisons.standings` returns them; ``verdicts``:
     (scenario, setting) → method → verdict.
@@ -23,11 +25,11 @@ def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, 
     for name, row in by_name.items():
         if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in by_name:
             continue
-        published = by_name.get(f"{name}{SUFFIX}", {})
-        useless = [lookup.label(where) for where, classes in verdicts.items() if classes.get(name) in USELESS]
-        parts = ("distance", "low", "high", "best", "worst")
-        more = {f"published_{part}": published.get(part, math.nan) for part in parts}
-        records.append({**row, **more, "scenarios": len(verdicts), "useless": ", ".join(useless)})
+        published_row = by_name.get(f"{name}{SUFFIX}", {})
+        useless = [lookup.label(where) for where, verdict_of in verdicts.items() if verdict_of.get(name) in USELESS]
+        columns = ("distance", "low", "high", "best", "worst")
+        published = {f"published_{column}": published_row.get(column, math.nan) for column in columns}
+        records.append({**row, **published, "scenarios": len(verdicts), "useless": ", ".join(useless)})
     return sorted(records, key=lambda row: row["distance"])
 
 
@@ -53,8 +55,10 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
 
 
 def _placed(row: dict[str, Any], prefix: str) -> tuple[str, str]:
-    """Return a distance with its interval and the ranks that it may have, as text; "" if they are unknown."""
-    value, low, high, best, worst = (row[f"{prefix}{part}"] for part in ("distance", "low", "high", "best", "worst"))
+    """Return a distance with its interval, and the ranks that the method may have, as text; "" for both if the distance
+    is unknown. ``prefix``: start of the columns' names, "" or "published_"."""
+    columns = ("distance", "low", "high", "best", "worst")
+    value, low, high, best, worst = (row[f"{prefix}{column}"] for column in columns)
     if math.isnan(value):
         return "", ""
     return interval(Cell(value, low, high), 2), f"{best:g} to {worst:g} of {row['methods']:g}"

@@ -16,28 +16,28 @@ HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat",
 
 
 def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str, dict[str, Any]]:
-    """Return method → its largest distance from retraining on the audited pairs (``distance``), and its largest loss of
-    utility (``lost``).
+    """Return method → its largest distance from retraining on the audited pairs, by a deciding metric of ``margins``
+    (``distance``, with its interval ``low`` to ``high``), and its largest loss of utility (``lost``, likewise).
 
-    Both are in units of margins, with limits of their intervals. A method without a deciding row of a metric in
-    ``margins`` has no ``distance``. ``rows``: those of distances.csv. ``margins``: metric → the study's margin, which
-    is the unit even if a row has a smaller one because doing nothing leaves a small distance. For other metrics, the
-    unit is the row's own margin.
+    Both are in units of margins. A distance is without sign. A method without such a deciding row has no ``distance``.
+    ``rows``: those of distances.csv; rows that do not decide are on utility. ``margins``: metric → the study's margin,
+    which is the unit even if a row has a smaller one because doing nothing leaves a small distance. For other metrics,
+    the unit is the row's own margin.
     """
     methods: dict[str, dict[str, Any]] = {}
     for row in rows:
-        side = methods.setdefault(row["method"], {"lost": 0.0, "lost_low": 0.0, "lost_high": 0.0})
-        cut = row["margin_near"] if row["distance"] > 0 else -row["margin_far"]
-        size = margins.get(row["metric"], cut)
-        value, low, high = (row[name] / size for name in ("distance", "ci_low", "ci_high"))
+        largest = methods.setdefault(row["method"], {"lost": 0.0, "lost_low": 0.0, "lost_high": 0.0})
+        own_margin = row["margin_near"] if row["distance"] > 0 else -row["margin_far"]
+        unit = margins.get(row["metric"], own_margin)
+        value, low, high = (row[name] / unit for name in ("distance", "ci_low", "ci_high"))
         if not row["deciding"]:
-            side["lost_high"] = max(side["lost_high"], high)
-            if value > side["lost"]:
-                side.update({"lost": value, "lost_low": low})
+            largest["lost_high"] = max(largest["lost_high"], high)
+            if value > largest["lost"]:
+                largest.update({"lost": value, "lost_low": low})
         # "Not at most" instead of "larger" is also true of NaN.
-        elif row["metric"] in margins and not abs(value) <= side.get("distance", -1.0):
-            near, far = (low, high) if value > 0 else (-high, -low)
-            side.update({"distance": abs(value), "low": max(near, 0.0), "high": far})
+        elif row["metric"] in margins and not abs(value) <= largest.get("distance", -1.0):
+            near, far = (low, high) if value > 0 else (-high, -low)  # limits of the distance without sign
+            largest.update({"distance": abs(value), "low": max(near, 0.0), "high": far})
     return methods
 
 
@@ -45,7 +45,9 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a row of numbers for each tuned method of each scenario.
 
     ``campaigns``: scenario, setting, method, ``chosen`` (content of chosen.json), ``trials`` (rows of trials.csv),
-    ``seconds`` of the job, and ``distances`` as the function `distances` returns them.
+    ``seconds`` of the job, and ``distances`` as the function `distances` returns them. "tuned" and "published": the
+    distances of the method and of its copy at the published setting; "closer": their difference; "tried": the distance
+    by the trials that chose the setting; "regret": how much larger the tuned distance is.
     """
     rows = []
     for campaign in campaigns:
@@ -114,13 +116,13 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
             ", ".join(map(naming.method, row["dominated_by"].split())),
         )  # fmt: skip
         where = row["scenario"], row["setting"]
-        entries.append(Line(naming.method(row["method"]), [*map(Entry, texts)], (), lookup.label(where)))
+        entries.append(Line(naming.method(row["method"]), [*map(Entry, texts)], section=lookup.label(where)))
     records = [{"study": study, **row} for row in rows]
     return Sheet("tuning", "Tuned and published", words.TUNING, "method", [*map(Head, HEADS)], entries, records)
 
 
 def _span(row: dict[str, Any], name: str) -> str:
-    """Return a number with its interval as text; "" for NaN."""
+    """Return the number of a column and its interval, from the columns with _low and _high, as text; "" for NaN."""
     cell = Cell(row[name], row[f"{name}_low"], row[f"{name}_high"])
     return "" if cell.empty else interval(cell, 2)
 
@@ -131,5 +133,5 @@ def _number(value: float, places: int = 2) -> str:
 
 
 def _seconds(trials: Iterable[dict[str, Any]]) -> float:
-    """Return the seconds of a setting on one pair; NaN if it was not tried."""
+    """Return the seconds of a setting on one pair, the largest of its trials; NaN if it was not tried."""
     return max((row["seconds"] / row["pairs"] for row in trials), default=math.nan)

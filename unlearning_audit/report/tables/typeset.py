@@ -95,38 +95,39 @@ class Sheet:
 
     @cached_property
     def _notes(self) -> dict[str, None]:
-        """Return all footnotes in reading order: of heads, then of lines, each once."""
-        # Of each line, the footnotes of its label and those of each cell.
-        lines = ((line.notes, *(cell.notes for cell in line.cells)) for line in (*self.lines, *self.footer))
-        noted = (*(head.notes for head in self.heads), *(notes for line in lines for notes in line))
-        return dict.fromkeys(note for notes in noted for note in notes)
+        """Return all footnotes in reading order, each once: those of heads, then for each line those of its label and
+        of its cells."""
+        noted = [note for head in self.heads for note in head.notes]
+        for line in (*self.lines, *self.footer):
+            noted += [*line.notes, *(note for cell in line.cells for note in cell.notes)]
+        return dict.fromkeys(noted)
 
     @cached_property
     def merged(self) -> dict[str, str]:
         """Return footnote → the sentence that is printed. Footnotes that differ in one number share a sentence with the
-        smallest and the largest number."""
-        alike: dict[tuple[str, ...], list[str]] = {}
+        smallest and the largest number, such as "3 to 8 models"; any other footnote is printed as it is."""
+        alike: dict[tuple[str, ...], list[str]] = {}  # the texts between the numbers → footnotes with these texts
         for note in self._notes:
             alike.setdefault(tuple(NUMBER.split(note)), []).append(note)
         sentences: dict[str, str] = {}
         for texts, group in alike.items():
-            columns = list(zip(*(NUMBER.findall(note) for note in group), strict=True))
-            varying = [place for place, numbers in enumerate(columns) if len(set(numbers)) > 1]
-            text = ""
+            columns = list(zip(*(NUMBER.findall(note) for note in group), strict=True))  # first numbers, second, …
+            varying = [i for i, numbers in enumerate(columns) if len(set(numbers)) > 1]
+            shared = ""
             if len(varying) == 1:
                 shown = [numbers[0] for numbers in columns]
                 ends = sorted(columns[varying[0]], key=float)
                 shown[varying[0]] = f"{ends[0]} to {ends[-1]}"
-                # The texts between numbers and the numbers in turn; the last text has none after it.
-                text = "".join(part for pair in zip(texts, [*shown, ""], strict=True) for part in pair)
-            sentences |= {note: text or note for note in group}
+                # Texts and numbers in turn; no number follows the last text.
+                shared = "".join(text + number for text, number in zip(texts, [*shown, ""], strict=True))
+            sentences |= {note: shared or note for note in group}
         return sentences
 
     def explained(self) -> list[tuple[str, str]]:
-        """Return the marker and the sentence of every footnote."""
-        texts = {marker: (FLAGS | self.flags).get(note, self.merged.get(note, note))
-                 for note, marker in self.footnotes.items()}  # fmt: skip
-        return list(texts.items())
+        """Return the marker and the sentence of every footnote, each marker once. The table's own ``flags`` replace the
+        sentences of `FLAGS`."""
+        sentence_of = self.merged | FLAGS | self.flags
+        return list({marker: sentence_of[note] for note, marker in self.footnotes.items()}.items())
 
     def marks(self, notes: Iterable[str]) -> list[str]:
         """Return the markers of some footnotes."""
@@ -140,11 +141,11 @@ class Sheet:
         if len(keep) in (0, len(self.heads)):
             return self
         narrow = [replace(line, cells=[line.cells[i] for i in keep]) for line in lines]
-        of_methods, heads = len(self.lines), [self.heads[i] for i in keep]
-        return replace(self, heads=heads, lines=narrow[:of_methods], footer=narrow[of_methods:])
+        count, heads = len(self.lines), [self.heads[i] for i in keep]
+        return replace(self, heads=heads, lines=narrow[:count], footer=narrow[count:])
 
     def sections(self) -> list[tuple[str, list[Line]]]:
-        """Return the lines of each section, in order."""
+        """Return (section, its lines) for each section, in order."""
         grouped: dict[str, list[Line]] = {}
         for line in self.lines:
             grouped.setdefault(line.section, []).append(line)
@@ -155,18 +156,21 @@ def decimals(cells: Iterable[Cell], least: int = 2) -> int:
     """Return the decimals, 0 to 4, at which an interval of median width among ``cells`` shows one or two digits of its
     width.
 
-    Returns `SIGNIFICANT` for metrics that span orders of magnitude. ``least``: the fewest decimals for values below 10.
+    Returns `SIGNIFICANT` for metrics that span orders of magnitude. ``least``: the fewest decimals for values below 10;
+    larger values have at least 1 or 0. Without intervals, the fewest decimals are returned.
     """
     cells = [cell for cell in cells if not cell.empty and math.isfinite(cell.value)]
     if any(naming.meaning(cell.metric).logarithmic for cell in cells):
         return SIGNIFICANT
     size = max((abs(cell.value) for cell in cells), default=0.0)
-    floor = least if size < 10 else 1 if size < 100 else 0
-    widths = sorted(c.high - c.low for c in cells if c.bounded and math.isfinite(c.high - c.low) and c.high > c.low)
+    if size >= 10:
+        least = 1 if size < 100 else 0
+    widths = sorted(cell.high - cell.low for cell in cells if cell.bounded)
+    widths = [width for width in widths if 0 < width < math.inf]
     if not widths:
-        return floor
-    # By the median width.
-    return min(max(math.ceil(-math.log10(widths[len(widths) // 2])), floor), 4)
+        return least
+    median = widths[len(widths) // 2]
+    return min(max(math.ceil(-math.log10(median)), least), 4)
 
 
 def number(value: float, places: int) -> str:
@@ -177,12 +181,13 @@ def number(value: float, places: int) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if abs(value) >= 1e5 or (places == SIGNIFICANT and 0 < abs(value) < 1e-4):
-        return f"{value:.{1 if places == SIGNIFICANT else 2}e}".replace("-", "−")
+        digits = 1 if places == SIGNIFICANT else 2  # after the first one
+        return f"{value:.{digits}e}".replace("-", "−")
     if places == SIGNIFICANT:
         # Two digits, counted after rounding to two, because 0.0996 becomes 0.10.
         places = max(1 - math.floor(math.log10(abs(float(f"{value:.1e}")))), 0) if value else 0
     text = f"{value:.{places}f}"
-    return text.replace("-", "" if float(text) == 0 else "−")
+    return text.replace("-", "" if float(text) == 0 else "−")  # no sign before 0
 
 
 def interval(cell: Cell, places: int) -> str:
@@ -212,13 +217,13 @@ def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:
     """Return the text of a number with its interval, unless ``bare``, and its footnotes.
 
     An empty cell has its reason as a footnote, and a method that changed nothing has a footnote that says so. A note
-    beside a number is not shown.
+    beside a number is not shown. The cell of a method that failed or diverged has the tone "bad".
     """
     notes = (cell.note,) if cell.empty and cell.note else ()
     if cell.flag == "unchanged" and not cell.empty:
         notes = (UNCHANGED,)
-    text = interval(Cell(cell.value, flag=cell.flag) if bare else cell, places)
-    return Entry(text, notes, "bad" if cell.flag in words.LOST else "")
+    shown = Cell(cell.value, flag=cell.flag) if bare else cell
+    return Entry(interval(shown, places), notes, tone="bad" if cell.flag in words.LOST else "")
 
 
 def _letters(index: int) -> str:

@@ -21,7 +21,7 @@ HEADS = ("verdict", "removed", "distance", "factor", "by")
 
 
 def key(where: Place, study: str) -> dict[str, Any]:
-    """Return the columns study, scenario and setting of a row."""
+    """Return the columns of a csv row that say what the row is about: study, scenario and setting."""
     return {"study": study, "scenario": where[0], "setting": where[1]}
 
 
@@ -44,19 +44,20 @@ def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any])
     """Return the line of one method in the table of verdicts. ``row``: its verdict."""
     distance, distances = judgements.main_distance(where, method), judgements.by_metric(where, method)
     note = why(judgements, where, method, row) or besides(judgements, where, row)
+    # The attack or metric of the distance, in parentheses if it finds nothing.
     by = "" if distance is None else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
+    if by and not row["found_by"]:
+        by = f"({by})"
     word = ": ".join(filter(None, (decisions.word(row), judgements.condition(where, method))))
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
+    reference = method in naming.BASELINES  # its share of traces removed has no meaning
     cells = (
-        Entry(word, (note,) if note else (), words.state(row["verdict"]).tone),
-        Entry("" if method in naming.BASELINES else decisions.share(row)),
-        *_distance(distance),
-        Entry(by if row["found_by"] or not by else f"({by})"),
-        Entry(p.removeprefix("p ").removeprefix("= ")),
-        Entry("" if method in naming.BASELINES else row["against_none"]),
-        *(_gap(distances, role) for role in ("retain", "test")),
+        Entry(word, notes=(note,) if note else (), tone=words.state(row["verdict"]).tone),
+        Entry("" if reference else decisions.share(row)), *_distance(distance), Entry(by),
+        Entry(p.removeprefix("p ").removeprefix("= ")), Entry("" if reference else row["against_none"]),
+        _gap(distances, "retain"), _gap(distances, "test"),
     )  # fmt: skip
-    return Line(naming.method(method), cells, (), lookup.label(where))
+    return Line(naming.method(method), cells, section=lookup.label(where))
 
 
 def why(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> str:
@@ -66,7 +67,8 @@ def why(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -
 
 
 def decides(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> str:
-    """Return what would decide a verdict and at which cost; if no plan is known, everything that `why` returns."""
+    """Return what would decide an open verdict and at which cost; if no plan is known, everything that `why` returns.
+    "" for a verdict that is decided."""
     clauses = _clauses(judgements, where, method, row)
     return "; ".join([clause for clause in clauses if clause.startswith(PLANNED)] or clauses)
 
@@ -87,10 +89,11 @@ def _labelled(judgements: Decisions, where: Place, note: str) -> str:
 
 
 def _clauses(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> list[str]:
-    """Return the reasons why a verdict is open, and what would decide it, as clauses of a sentence; [] if it is
-    decided.
+    """Return the reasons why a verdict is open or the method failed, and what would decide the verdict, as clauses of a
+    sentence; [] if the verdict is decided.
 
-    A clause that names plans (such as more pairs) ends with the hours that the cheapest of them takes.
+    These are the clauses of the verdict's note. A clause that names plans (such as more pairs) ends with the time that
+    the cheapest of them takes, if costs are known.
     """
     diverged = row["verdict"] == decide.BROKEN and math.isnan(row["distance"])
     if not diverged and row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
@@ -99,11 +102,12 @@ def _clauses(judgements: Decisions, where: Place, method: str, row: dict[str, An
              and need["what"].startswith("decides_") and need["times"] > 1]  # fmt: skip
     note = _labelled(judgements, where, row["note"])
     clauses = _merged(note.split("; ")) if note else []
-    for at, clause in enumerate(clauses):
-        needs_of_clause = [need for need in needs if re.search(rf"\b{re.escape(planning.size_phrase(need))}\b", clause)]
-        hours = [item for need in needs_of_clause if not math.isnan(item := judgements.hours(where, method, need))]
-        if hours and clause.startswith(PLANNED):
-            clauses[at] += f", which takes about {duration(3600 * min(hours))} more"
+    for i, clause in enumerate(clauses):
+        named = [need for need in needs if re.search(rf"\b{re.escape(planning.size_phrase(need))}\b", clause)]
+        hours = [judgements.hours(where, method, need) for need in named]
+        known = [value for value in hours if not math.isnan(value)]
+        if known and clause.startswith(PLANNED):
+            clauses[i] += f", which takes about {duration(3600 * min(known))} more"
     return clauses
 
 
@@ -113,7 +117,7 @@ def _merged(clauses: list[str]) -> list[str]:
     upper, lower, either = (f"if its distance is {end} limit" for end in ("the upper", "the lower", "either"))
     for clause in clauses:
         plan = clause.removeprefix(upper)
-        if plan != clause and lower + plan in clauses:
+        if clause.startswith(upper) and lower + plan in clauses:
             return [either + plan if text == clause else text for text in clauses if text != lower + plan]
     return clauses
 
@@ -125,8 +129,9 @@ def _distance(distance: dict[str, Any] | None) -> tuple[Entry, Entry]:
         return Entry("—"), Entry("")
     text = interval(decisions.size(distance), decisions.digits(distance))
     notes = (distance["note"],) if distance["note"] else ()
-    factor = distance["scale"] != "difference"
-    return (Entry(""), Entry(f"× {text}", notes)) if factor else (Entry(text, notes), Entry(""))
+    if distance["scale"] == "difference":
+        return Entry(text, notes), Entry("")
+    return Entry(""), Entry(f"× {text}", notes)
 
 
 def _gap(distances: dict[str, dict[str, Any]], role: str) -> Entry:
@@ -142,7 +147,7 @@ def ranks(judgements: Decisions, study: str) -> Sheet:
     for where, rows in judgements.ranks.items():
         for row in sorted(rows, key=lambda row: (row["metric"], row["best"] + row["worst"])):
             cells = Entry(decisions.rank(row)), Entry(decisions.label(row["metric"]))
-            lines.append(Line(naming.method(row["method"]), cells, (), lookup.label(where)))
+            lines.append(Line(naming.method(row["method"]), cells, section=lookup.label(where)))
         records += [{**key(where, study), **{name: row[name] for name in files.RANKS}} for row in rows]
     heads = Head("rank"), Head("by")
     return Sheet("ranks", "Ranks with confidence", words.RANKS, "method", heads, lines, records)
@@ -168,7 +173,7 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
             for method, name in line_of.items():
                 plans = {(row["what"], row["times"]): row for row in of_metric if row["method"] == method}
                 if plans:
-                    lines.append(Line(name, _plans(plans), (), lookup.label(where)))
+                    lines.append(Line(name, _plans(plans), section=lookup.label(where)))
     heads = ("units", "models", "samples", "margin")
     columns = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
     return Sheet("resolution", "Resolution", words.RESOLUTION, "metric", columns, lines, records)
@@ -196,15 +201,13 @@ def _plans(plans: dict[tuple[str, float], dict[str, Any]]) -> tuple[Entry, ...]:
     )))  # fmt: skip
 
 
-PLANS = {
-    "today": ("today", 1.0),
-    "4× units": ("pairs", 4.0),
-    "16× units": ("pairs", 16.0),
-    "4× models": ("models", 4.0),
-}
+#: Column of the table of resolution → what is increased, and how many times.
+PLANS = {"today": ("today", 1.0), "4× units": ("pairs", 4.0), "16× units": ("pairs", 16.0),
+         "4× models": ("models", 4.0)}  # fmt: skip
 
 
 def representative(rows: list[dict[str, Any]]) -> str:
-    """Return the method whose errors represent all: the retrained control, else retraining, else the first."""
+    """Return the method whose errors represent those of all: the retrained control, else retraining, else the first.
+    ``rows``: those of resolution.csv, of which the rows on the models of today name the methods."""
     methods = [row["method"] for row in rows if row["what"] == "today"]
     return next((name for name in ("retrain_control", "retrain") if name in methods), methods[0])
