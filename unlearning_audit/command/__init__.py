@@ -202,9 +202,9 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         print(json.dumps(lookup.finite(facts)))
         return
     print(f"{file} is valid: study {study.name}, {naming.count(len(scenarios), 'scenario')}.")
-    for facts in scenarios:
-        attacks = f", {naming.count(len(facts['attacks']), 'attack')}" if facts["attacks"] else ""
-        print(f"  {facts['scenario']}: {facts['protocol']} with {', '.join(facts['methods'])}{attacks}")
+    for s in scenarios:
+        attacks = f", {naming.count(len(s['attacks']), 'attack')}" if s["attacks"] else ""
+        print(f"  {s['scenario']}: {s['protocol']} with {', '.join(s['methods'])}{attacks}")
     models = f", up to {naming.count(plan.models, 'model')} trained or unlearned" if plan.models else ""
     count, rest = sum(jobs.values()), sum(to_make.values())
     print(f"{naming.count(count, 'job')} ({_by_stage(jobs)}), {count - rest} of them done{models}.")
@@ -335,6 +335,7 @@ def snakemake(file: str, further: list[str]) -> int:
     """
     sets_cores = any(word.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for word in further)
     cores = [] if sets_cores else ["--cores", "all"]
+    # The workflow reads config.yaml by itself.
     study = ["--configfile", file] if Path(file).resolve() != ROOT / "config.yaml" else []
     targets = [word for word in further[:1] if not word.startswith("-")]
     rest = ["--printshellcmds" if word == "--verbose" else word for word in further[len(targets) :]]

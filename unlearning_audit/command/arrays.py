@@ -71,13 +71,14 @@ class Audit:
 
     @cached_property
     def metrics(self) -> pandas.DataFrame:
-        """All numbers, one in each row.
+        """All numbers, one in each row; metrics and attacks that failed have none. A row whose metric is "doubt" or
+        "remark" has only a note.
 
-        Columns are ``method`` and the fields of `Row`: ``attack``, ``metric``, ``value``, ``ci_low`` and ``ci_high``
-        (95 %), ``n``; ``note``, which says why a value is missing; and those that select a number, such as ``role`` and
-        ``pair``.
+        Columns are ``method`` and the fields of `Row`: ``attack`` and ``metric``; ``value``, with ``ci_low`` and
+        ``ci_high`` (95 %) and ``n``, of how many; ``note``, which says why a value is missing; and those that say what
+        the number is of, such as ``role`` (of the samples) and ``pair``.
         """
-        records = rows.read_union(self._results / "metrics.csv")
+        records = rows.read_union(self._results / "metrics.csv")  # numbers, and failures, which are left out below
         table = [(record.method, *astuple(record.row)) for record in records if isinstance(record.row, rows.Row)]
         return pandas.DataFrame(table, columns=["method", *rows.COLUMNS])
 
@@ -101,15 +102,14 @@ class Audit:
         ``called_member``, the share of them in which the attack decides that the sample was a member.
         """
         columns = ["method", "attack", "sample", "role", "models", "score", "called_member"]
+        summary = {"models": ("score", "size"), "score": ("score", "mean"), "called_member": ("decision", "mean")}
         parts = [pandas.DataFrame(columns=columns)]  # without rows, for a result without scores
         for method, path in self._scores.items():
             for (attack, form), scores in tables.read_scores(self.folder / path).items():
                 about = {name: scores[name] for name in ("index", "role", "score", "decision")}
-                rows = pandas.DataFrame(about).query("role in ('forget', 'heldout')")
-                samples = rows.groupby(["index", "role"], observed=True).agg(
-                    models=("score", "size"), score=("score", "mean"), called_member=("decision", "mean")
-                )
-                samples = samples.reset_index().rename(columns={"index": "sample"})
+                rows = pandas.DataFrame(about).query("role in ('forget', 'heldout')")  # one for each model and sample
+                samples = rows.groupby(["index", "role"], observed=True).agg(**summary).reset_index()
+                samples = samples.rename(columns={"index": "sample"})
                 parts.append(samples.assign(method=method, attack=f"{attack}/{form}")[columns])
         return pandas.concat([part for part in parts if len(part)] or parts, ignore_index=True)
 
@@ -141,8 +141,8 @@ class Audit:
 
     @property
     def matrix(self) -> pandas.DataFrame:
-        """The verdicts in words, one in each row, with the reason if there is no distance. Without verdicts, the values
-        of Q."""
+        """The verdicts in words, one in each row, with the reason if there is no distance (`_reason`). Without any
+        verdict, the values of Q."""
         if not len(self.verdicts):
             numbers = self.metrics.query("metric == 'q'")[["method", "attack", "value", "ci_low", "ci_high", "note"]]
             return numbers.set_index("method")
@@ -183,18 +183,18 @@ def _advice(verdicts: pandas.DataFrame) -> list[str]:
     ``verdicts`` is the table of verdicts of a study. A note consists of clauses: the first two say why there is no
     verdict and what to change, and others are remarks. Where retrained models disagree, the first clause says all.
     """
-    methods: dict[str, list[str]] = {}
+    methods_of: dict[str, list[str]] = {}  # reason → methods
     for line in verdicts.to_dict("records"):
         if line["verdict"] in (*decide.STATES, decide.INCONCLUSIVE) and line["note"] and not np.isnan(line["distance"]):
-            clauses = 1 if line["verdict"] == decide.YARDSTICKS_DISAGREE else 2  # how many of the note are shown
-            reason = "; ".join(line["note"].split("; ")[:clauses])
-            methods.setdefault(reason, []).append(line["method"])
-    return [f"{', '.join(names)}: {reason}" for reason, names in methods.items()]
+            shown = 1 if line["verdict"] == decide.YARDSTICKS_DISAGREE else 2  # how many clauses
+            reason = "; ".join(line["note"].split("; ")[:shown])
+            methods_of.setdefault(reason, []).append(line["method"])
+    return [f"{', '.join(names)}: {reason}" for reason, names in methods_of.items()]
 
 
 def _reason(verdict: Mapping[str, Any]) -> str:
-    """Return why a row of verdicts has no distance. If it has one, return the assumption on which its verdict rests, ""
-    if it rests on none.
+    """Return why there is no distance in a row of the table of verdicts. If there is one, return the assumption on
+    which the verdict rests; "" without an assumption.
 
     A method that failed is treated like one with a distance, because its failure is shown elsewhere.
     """
@@ -298,11 +298,13 @@ def audit(
         "shadow_original": shadow_original,
     }  # fmt: skip
     for name, value in others.items():
-        if value is not None:
+        if isinstance(value, Mapping):
+            populations[name] = dict(value)
+        elif value is not None:
             # Shadow models without memberships of their own have those of the audited models.
-            shared = audited | {"pair": None} if name.startswith("shadow") and not isinstance(value, Mapping) else {}
-            populations[name] = {**shared, **(value if isinstance(value, Mapping) else {"logits": value})}
-    arrays = _arrays(populations)
+            memberships = {**audited, "pair": None} if name.startswith("shadow") else {}
+            populations[name] = {**memberships, "logits": value}
+    arrays = _as_arrays(populations)
     scenario = {
         "protocol": {"name": "external", "path": "logits", "design": design},
         "methods": [method],
@@ -320,27 +322,32 @@ def audit(
         try:
             plan = _planned(study)
         except ValueError as error:
-            raise ValueError(_of_arguments(str(error))) from None
+            raise ValueError(_about_arguments(str(error))) from None
         Path("audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
         here.make(plan, "audit.yaml", progress=progress)
-    failed, doubted, remarks = _sentences(place, method)
+    failed, doubted, remarks = _messages(place, method)
     for line in (*failed, *map(DOUBTED.format, doubted)):
         warnings.warn(line, stacklevel=2)
     scores = {case.method: case.scores for case in plan.cases if case.scores}
     return Audit(place, failed, doubted, remarks, scores, temporary)
 
 
-#: Path of an array's file → the argument of `audit` that it is: "labels" or "train" for arrays of all models or of the
-#: audited ones, "retrain" for the logits of a population, "retrain['train']" for its other arrays.
+def _argument(population: str, name: str) -> str:
+    """Return which argument of `audit` the array ``name`` of a ``population`` is: "retrain" for its logits; "labels" or
+    "train" for other arrays of all models ("") or of the audited ones; and "retrain['train']" for those of others."""
+    if name == "logits":
+        return population
+    return name if population in ("", "target") else f"{population}[{name!r}]"
+
+
+#: Path of an array's file → the argument of `audit` that it is.
 ARGUMENTS = {
-    str(Path("logits", population, f"{name}.npy")):
-        name if population in ("", "target") and name != "logits"
-        else population if name == "logits" else f"{population}[{name!r}]"
+    str(Path("logits", population, f"{name}.npy")): _argument(population, name)
     for population in ("", *external.PER_METHOD, *external.SHARED) for name in external.ARRAYS
 }  # fmt: skip
 
 
-def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
+def _as_arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
     """Convert all given arrays to NumPy, and return the path of the file in which each will be saved → array.
 
     ``populations``: group of models ("target", "retrain", …; "" for what all share) → name of an array → value or None.
@@ -348,8 +355,9 @@ def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarra
     """
     arrays = {}
     for population, parts in populations.items():
-        for name in parts.keys() - {*external.ARRAYS}:  # the first unknown one, if there is any
-            raise ValueError(f"{population}: {unknown(name, external.ARRAYS, f'array {name!r}')}")
+        for name in parts:
+            if name not in external.ARRAYS:
+                raise ValueError(f"{population}: {unknown(name, external.ARRAYS, f'array {name!r}')}")
         if population and parts.get("logits") is None:
             raise ValueError(f"{population}: must be given")
         for name, value in parts.items():
@@ -359,7 +367,7 @@ def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarra
     return arrays
 
 
-def _of_arguments(sentence: str) -> str:
+def _about_arguments(sentence: str) -> str:
     """Rewrite an error message about files as one about arguments of `audit`."""
     # A path becomes the argument's name, which is kept once where the message repeats it: "labels: labels must …".
     for path, argument in ARGUMENTS.items():
@@ -425,28 +433,28 @@ def _planned(study: dict[str, Any]) -> Plan:
         for population in external.populations(options, name, methods).values():
             # Audited models that diverged are a result, not an error.
             with contextlib.suppress(FailedError) if population.kind == "target" else contextlib.nullcontext():
-                reader.read(population.files, population.kind)  # only because it raises
+                reader.read(population.files, population.kind)  # only because it raises for arrays that do not fit
     return planning.make(whole)
 
 
 def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
-    """Return attacks or metrics as name → options, from one name, several names, or such a mapping. The path of a
-    user's file becomes absolute, because the study runs in another folder."""
+    """Return attacks or metrics as name → options, from one name, several names, or such a mapping, in which None
+    stands for no options. The path of a user's file becomes absolute, because the study runs in another folder."""
     names = [chosen] if isinstance(chosen, str) else chosen
-    # Options are {} for names without a mapping, and where a mapping has None.
-    options_of = {name: dict((chosen[name] if isinstance(chosen, Mapping) else {}) or {}) for name in names}
-    return {
-        name: options | ({"file": str(Path(options["file"]).resolve())} if "file" in options else {})
-        for name, options in options_of.items()
-    }
+    given = chosen if isinstance(chosen, Mapping) else dict.fromkeys(names)
+    options_of = {name: dict(options or {}) for name, options in given.items()}
+    for options in options_of.values():
+        if "file" in options:
+            options["file"] = str(Path(options["file"]).resolve())
+    return options_of
 
 
-def _sentences(place: Path, method: str) -> Iterator[list[str]]:
+def _messages(place: Path, method: str) -> Iterator[list[str]]:
     """Yield three lists of lines from the results in the folder ``place``: the failures of the run, the doubts about
-    models, and the remarks, each line once. The audited models are called target in them."""
-    numbers = rows.read_union(place / "results" / STUDY / "metrics.csv")
-    intact = [line.row for line in numbers if isinstance(line.row, rows.Row)]
+    models, and the remarks, each line once. They call the audited models target, and not by the path of their files."""
+    records = rows.read_union(place / "results" / STUDY / "metrics.csv")  # numbers, notes of models, and failures
+    intact = [record.row for record in records if isinstance(record.row, rows.Row)]
     # The keys are the notes of either kind, each once and in order.
     notes = [dict.fromkeys(row.note for row in intact if row.metric == kind) for kind in ("doubt", "remark")]
-    for lines in (failures.lines(numbers), *notes):
+    for lines in (failures.lines(records), *notes):
         yield [line.replace(f"{method}/target", "target") for line in lines]

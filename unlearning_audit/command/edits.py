@@ -93,18 +93,19 @@ def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter
         changes = _changes(stage, node, old[stage, _label(name)], bool(inherited))
         causes_of[stage, name] = inherited | changes
         for cause in inherited | changes:
-            counters[cause][cause not in changes][stage] += 1  # False, 0, is the first count; True, 1, the second
+            direct, following = counters[cause]
+            (direct if cause in changes else following)[stage] += 1
     return dict(counters)
 
 
 def lines(before: Nodes, after: Nodes) -> Iterator[str]:
-    """Yield what the command prints: how many results can be reused and how many must be computed, then one sentence
-    for each cause of the latter."""
+    """Yield what the command prints: how many of the nodes ``after`` an edit must be computed and how many can be
+    reused, then one sentence for each cause why some must be computed."""
     new = len(after.keys() - before.keys())
     yield f"{new} of {len(after)} artifacts must be made; {len(after) - new} are shared."
-    for cause, (renewed, following) in causes(before, after).items():
+    for cause, (direct, following) in causes(before, after).items():
         rest = f"; what follows: {_summary(following)}" if following else ""
-        yield f"{cause}: {_summary(renewed)}{rest}"
+        yield f"{cause}: {_summary(direct)}{rest}"
 
 
 def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]], inherited: bool) -> set[str]:

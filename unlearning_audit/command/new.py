@@ -43,13 +43,14 @@ def write(file: str, kind: str, files: list[str]) -> str:
     """
     path = Path(file)
     kind = kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix, "")
-    if not kind or (path.suffix == ".py") == (kind == "study"):  # only a study has another ending than .py
+    suits_kind = (path.suffix != ".py") if kind == "study" else path.suffix == ".py"
+    if not kind or not suits_kind:
         raise ValueError(f"{file}: give the name of a study, such as mine.yaml, or of a method, such as my_method.py")
     if files and kind != "study":
         raise ValueError("--with: works with a study only, such as audit new mine.yaml --with my_method.py")
     if path.exists():
         raise ValueError(f"{file}: this file already exists; give another name")
-    # Names must differ from the library's of the same kind of plug-in, which are plurals; a function is a method.
+    # The kind of plug-in, by which a name is found that the library does not use: "methods" for a method or function.
     plugin_kind = {"study": "study", "function": "methods", "data": "data"}.get(kind, f"{kind}s")
     fields = {"file": file, "name": trial.name_of(file, plugin_kind), "title": path.stem.replace("_", " ").capitalize()}
     lines = entries(files) if kind == "study" else {}
@@ -60,10 +61,8 @@ def write(file: str, kind: str, files: list[str]) -> str:
         return f"Wrote {file}. Next: audit check {file}, then audit run {file}"
     if kind == "reader":
         return f"Wrote {file}. Next: audit try {file} --on RESULTS, then audit read RESULTS --reader {file}"
-    return (
-        f"Wrote {file}. Next: audit try {file}. A study names it {KINDS[kind].format(**fields)}; "
-        f"audit new mine.yaml --with {file} writes one"
-    )
+    advice = f"A study names it {KINDS[kind].format(**fields)}; audit new mine.yaml --with {file} writes one"
+    return f"Wrote {file}. Next: audit try {file}. {advice}"
 
 
 def entries(arguments: list[str]) -> dict[str, object]:
@@ -75,7 +74,8 @@ def entries(arguments: list[str]) -> dict[str, object]:
     """
     lines: dict[str, list[str]] = {"methods": [], "attacks": [], "metrics": []}
     choices, attacked = dict(CHOICES), True
-    for file, _, function in (argument.partition(":") for argument in arguments):
+    for argument in arguments:
+        file, _, function = argument.partition(":")
         kind = trial.kind(file, function)
         name = trial.name_of(file, kind)
         if kind == "readers":

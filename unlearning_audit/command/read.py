@@ -128,23 +128,28 @@ SHOWN = 40
 
 
 def _table(roles: list[dict[str, str]]) -> list[str]:
-    """Return lines that show the first results that were read and their roles (model before unlearning, retrained, ...)
-    on the terminal; empty columns are left out, and the last line counts the rest."""
+    """Return lines that show the first `SHOWN` results that were read and their roles (model before unlearning,
+    retrained, …) on the terminal, how many more there are, and a blank line. Empty columns are left out.
+
+    ``roles``: the rows of roles.csv.
+    """
     from unlearning_audit.report.tables import formats
 
     names = ("file", "entry", "role", "method", "replicate", "scenario", "why")
     columns = [name for name in names if any(row[name] for row in roles)]
-    # Paths are shown relative to the folder that holds all files.
+    # Paths are shown relative to the folder that holds all files; a single one, to the working directory.
     folders = [os.path.dirname(os.path.abspath(row["file"])) for row in roles]
     common = os.path.commonpath(folders) if len(roles) > 1 else os.getcwd()
     shown = [{**row, "file": os.path.relpath(row["file"], common)} for row in roles[:SHOWN]]
     lines = formats.aligned([tuple(columns), *(tuple(row[name] for name in columns) for row in shown)])
-    return [*lines, *([f"… and {len(roles) - SHOWN} more in roles.csv"] if len(roles) > SHOWN else []), ""]
+    if len(roles) > SHOWN:
+        lines.append(f"… and {len(roles) - SHOWN} more in roles.csv")
+    return [*lines, ""]
 
 
 def attempt(file: str, place: str, options: dict[str, Any]) -> str:
     """Try a user's reader, a Python ``file``, on result files at or below the path ``place``; return a text with a line
-    for every model that it read.
+    for every model that the reader found.
 
     ``options``: those of the reader. Raises ValueError with one sentence if no path is given, or if the reader fails.
     """
@@ -161,21 +166,21 @@ def attempt(file: str, place: str, options: dict[str, Any]) -> str:
     return "\n".join([*lines, f"Next: audit read {place} --reader {file}"])
 
 
-def _pairs(given: Sequence[str], rule: str, kind: Callable[[str], Any]) -> dict[str, Any]:
-    """Return name → value of a ``kind`` from texts "NAME=VALUE". Raises ValueError with the ``rule`` for any other
-    text."""
+def _pairs(given: Sequence[str], rule: str, convert: Callable[[str], Any]) -> dict[str, Any]:
+    """Return name → value from texts "NAME=VALUE", each value converted by ``convert``. Raises ValueError with the
+    ``rule`` for any other text, and for a value that cannot be converted."""
     parts = [text.partition("=") for text in given]
     try:
         if all(name and value for name, _, value in parts):
-            return {name: kind(value) for name, _, value in parts}
-    except ValueError:  # ``kind`` cannot read a value: the same error follows
+            return {name: convert(value) for name, _, value in parts}
+    except ValueError:  # of ``convert``: the same error follows
         pass
     raise ValueError(rule)
 
 
 def _summary(imported: Any, path: Path) -> list[str]:
-    """Return lines for the terminal on what was read: files by format, the models of each scenario, what was left out
-    and why, and printed numbers that do not match their samples.
+    """Return lines for the terminal on what was read: files by format, the models of each scenario with remarks on
+    them, what was left out and why, and the first ten printed numbers that do not match their samples.
 
     ``imported``: what `readers.imported` returned; ``path``: the file with all comparisons of printed numbers.
     """
@@ -192,22 +197,18 @@ def _summary(imported: Any, path: Path) -> list[str]:
         remarks = readers.notes_on_retrained(group.retrain) if group.retrain else []
         lines += [f"    {note}" for note in (*group.notes, *remarks)]
     lines += _left_out(imported.out)
-    columns_left = Counter(
-        f"{name} is left out, {reason}"
-        for group in imported.groups for model in group.models for name, reason in model.left_out.items()
-    )  # fmt: skip
-    lines += [f"  {sentence} ({count} logs)" for sentence, count in columns_left.most_common(5)]
+    left_out = [item for group in imported.groups for model in group.models for item in model.left_out.items()]
+    sentences = Counter(f"{name} is left out, {reason}" for name, reason in left_out)
+    lines += [f"  {sentence} ({count} logs)" for sentence, count in sentences.most_common(5)]
     every = ((file, agreement) for file, agreements in imported.agreements.items() for agreement in agreements)
     comparable = [(file, agreement) for file, agreement in every if agreement.agrees is not None]
     wrong = [(file, agreement) for file, agreement in comparable if not agreement.agrees]
     if comparable:
         equal = f"{len(comparable) - len(wrong):,} of {len(comparable):,} printed numbers"
         lines.append(f"{equal} equal those that their samples give, to 1e-6 ({path}).")
-    lines += [
-        f"  {file}: {agreement.quantity} is printed as {agreement.printed:.8g}, but its samples give "
-        f"{agreement.recomputed:.8g}"
-        for file, agreement in wrong[:10]
-    ]
+    for file, agreement in wrong[:10]:
+        computed = f"but its samples give {agreement.recomputed:.8g}"
+        lines.append(f"  {file}: {agreement.quantity} is printed as {agreement.printed:.8g}, {computed}")
     return lines
 
 
@@ -223,8 +224,7 @@ def _left_out(out: list[Any]) -> list[str]:
         reasons.setdefault(without_numbers, []).append(result)
     most = sorted(reasons.values(), key=len, reverse=True)
     lines = [f"Left out {len(out)} files, or models in them:"]
-    lines += [
-        f"  {alike[0].sentence}" + (f" (and {len(alike) - 1} more for this reason)" if len(alike) > 1 else "")
-        for alike in most[:5]
-    ]
+    for alike in most[:5]:
+        more = f" (and {len(alike) - 1} more for this reason)" if len(alike) > 1 else ""
+        lines.append(f"  {alike[0].sentence}{more}")
     return [*lines, f"  and {sum(map(len, most[5:]))} for other reasons"] if len(most) > 5 else lines

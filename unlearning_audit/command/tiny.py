@@ -69,19 +69,19 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
                     # The function of a stage is the library's, or that of the same name in the stage's script.
                     here.run(node, here.STAGES.get(node.stage) or runpy.run_path(str(script))[node.stage])
             records = collect.gathered(parameters.collect(made)["cases"])
-            for line in failures.lines(records):  # the first one, if there is any, is the error
-                raise ValueError(line)
+            if failed := list(failures.lines(records)):
+                raise ValueError(failed[0])
         except ValueError as error:
             raise ValueError(f"{file}: {str(error).replace(near, file)}") from None
     # Quantities whose rows are printed: those that show an attack or a protocol, or all that a user's metric declares.
-    names = {"attacks": ["auc"], "protocols": ["q", "accuracy"]}.get(kind) or [
-        quantity.name for quantity in registry.quantities(name, file, name)
-    ]
+    shown = {"attacks": ["auc"], "protocols": ["q", "accuracy"]}
+    names = shown.get(kind) or [quantity.name for quantity in registry.quantities(name, file, name)]
     rows = [(record.method, record.row) for record in records if isinstance(record.row, Row)]
     matches = [(method, row) for method, row in rows if any(fnmatchcase(row.metric, name) for name in names)]
     lines = [f"{file} runs correctly. In a study of digits with one label in five at random:"]
     for method, row in matches[:MOST]:
         about = " ".join(filter(None, [row.metric, row.attack, *(f"{name} {value}" for name, value in row.place)]))
-        interval = f" [{row.ci_low:.3g}, {row.ci_high:.3g}]" if row.ci_low == row.ci_low else ""  # not for NaN
+        # Without an interval its ends are NaN, and only NaN differs from itself.
+        interval = f" [{row.ci_low:.3g}, {row.ci_high:.3g}]" if row.ci_low == row.ci_low else ""
         lines.append(f"  {method:<12}{about:<32}{row.value:.3g}{interval} {row.note}".rstrip())
     return "\n".join([*lines, f"  {len(matches)} rows in all."])

@@ -15,13 +15,13 @@ def of(plan: Plan) -> list[str]:
     for stage, nodes in plan.nodes.items():
         for name, node in nodes.items():
             log = Path(node.outputs["spec"]).with_name("log.txt")
-            if calls := last(log):
-                texts.setdefault(calls, f"{stage} {name.rsplit('-', 1)[0]} ({log}):\n{calls}")
+            if traceback := last(log):  # shown with the node's name, without the key at its end
+                texts.setdefault(traceback, f"{stage} {name.rsplit('-', 1)[0]} ({log}):\n{traceback}")
     return list(texts.values())
 
 
 def last(log: Path) -> str:
-    """Return the last traceback in a log; "" if there is none."""
+    """Return the last traceback in a log, from its `START` to the error's sentence; "" if there is none."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     lines = text[text.rfind(START) :].splitlines() if START in text else []
     # The error's sentence, after the calls, is the first line without indentation.

@@ -58,8 +58,8 @@ NOUNS = ("forget", "retain", "remain")
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of a name in lower case, split at "_", digits and capitals. "trainset" and "D_f" are recognised
-    too.
+    """Return the words of a name in lower case, split at "_", digits and capitals. "trainset" is two words, and "D_f"
+    is the word df.
 
     >>> [words_of(name) for name in ("retain_loader2", "forgetDL", "D_retain", "trainset", "D_f")]
     [['retain', 'loader'], ['forget', 'dl'], ['d', 'retain'], ['train', 'set'], ['df']]
@@ -68,9 +68,9 @@ def words_of(name: str) -> list[str]:
     if words[:2] in (["d", "f"], ["d", "r"]):
         words[:2] = ["".join(words[:2])]
     # A side and a form written as one word, such as "trainset", are two. "dataset" is a word of FORM_OF itself.
-    joined = re.compile(f"({'|'.join([*SIDE_OF, *SHORT])})({'|'.join(FORM_OF)})")
-    parts = [[word] if word in FORM_OF or not (two := joined.fullmatch(word)) else [*two.groups()] for word in words]
-    return [word for part in parts for word in part]
+    joined = re.compile(f"^({'|'.join([*SIDE_OF, *SHORT])})({'|'.join(FORM_OF)})$")
+    separated = [word if word in FORM_OF else joined.sub(r"\1 \2", word) for word in words]
+    return " ".join(separated).split()
 
 
 def role(name: str, *, short: bool = False) -> str | None:
@@ -109,11 +109,10 @@ def assigned(
     """Decide what each parameter of a published unlearning function receives: return parameter → its role in `ROLES`,
     or None if it receives the option of its own name. Parameters that keep their default are left out.
 
-    A parameter receives the first of these that exists: 1. the option of its name (a mapping that describes the
-    optimiser only describes it); 2. the role that ``give`` states; 3. the role that its name suggests; 4. its default.
-    If the default exists, it goes before a suggested role that is in `MODEST` or whose name may be a switch, such as
-    test. If no parameter stands for the model to unlearn, a single original model does. D_f and D_r are recognised only
-    if both occur.
+    A parameter receives the first of these that exists: 1. the option of its name (except that for an optimizer, a
+    mapping only describes the optimizer that is given); 2. the role that ``give`` states; 3. the role that its name
+    suggests; 4. its default. A default goes before some suggested roles (`_keeps_default`). If no parameter stands
+    for the model to unlearn, a single original model does. D_f and D_r are recognised only if both occur.
 
     ``options``: the function's own options; ``give``: parameter → role, as the study states it; ``more``: whether the
     function takes further keywords. Raises ValueError for a parameter that receives nothing, for an option that no
@@ -132,7 +131,7 @@ def assigned(
         purpose = roles[parameter.name]
         if parameter.name in options and not (purpose == "optimizer" and isinstance(options[parameter.name], Mapping)):
             received[parameter.name] = None
-        elif purpose and (parameter.required or parameter.name in give or not _modest(parameter.name, purpose)):
+        elif purpose and (parameter.required or parameter.name in give or not _keeps_default(parameter.name, purpose)):
             received[parameter.name] = purpose
         elif parameter.required:
             known = ", ".join(ROLES)
@@ -140,9 +139,8 @@ def assigned(
             raise ValueError(f"the parameter {parameter.name!r} is not known; {advice}")
     filled = {purpose for purpose in received.values() if purpose}
     # Without the model or any samples to forget or keep, it cannot be a function that unlearns.
-    if "model" not in filled or not any(
-        purpose.startswith(("retain", "forget", "train", "loaders")) for purpose in filled
-    ):
+    samples = [purpose for purpose in filled if purpose.startswith(("retain", "forget", "train", "loaders"))]
+    if "model" not in filled or not samples:
         signature = ", ".join(parameter.name for parameter in parameters)
         raise ValueError(f"it must take (model, retain_loader, forget_loader) or some of these; it takes ({signature})")
     # A parameter such as args takes all options, so that none is left over.
@@ -152,12 +150,11 @@ def assigned(
     return received
 
 
-def _modest(name: str, purpose: str) -> bool:
+def _keeps_default(name: str, purpose: str) -> bool:
     """Return whether a parameter that has a default keeps it, although its name suggests the role ``purpose``.
 
     It keeps the default if the role is in `MODEST`, or if the parameter's name may also be a switch: words such as test
     or train, without a noun such as forget and without a word for data or loader.
     """
-    words = words_of(name)
-    switch = purpose.endswith("_loader") and not {*words} & {*FORM_OF, *SHORT, *NOUNS}
-    return purpose in MODEST or switch
+    may_be_switch = purpose.endswith("_loader") and not {*words_of(name)} & {*FORM_OF, *SHORT, *NOUNS}
+    return purpose in MODEST or may_be_switch

@@ -162,14 +162,15 @@ def name_in_study(quantity: str, key: str, file: str) -> str:
 def renamed(quantity: Quantity, key: str, file: str) -> Quantity:
     """Return the declaration of a ``quantity`` under its name in the study's tables (`name_in_study`).
 
-    ``key``: the study's name of the metric in ``file`` (its stem). If the quantity's name differs, its labels and heads
-    of columns also state ``key``, so that two metrics of one file can be distinguished.
+    ``key``: the study's name of the metric in ``file`` (its stem). If the quantity's name there differs from its own,
+    its labels and heads of columns also state ``key``, so that two metrics of one file can be distinguished.
     """
     name = name_in_study(quantity.name, key, file)
     if name == quantity.name or (not quantity.name and key == file):
         return replace(quantity, name=name)
     mark = f" ({key.replace('_', ' ')})"
     columns = tuple(replace(column, head=f"{column.head or quantity.label}{mark}") for column in quantity.columns)
+    # ``per_model`` names another quantity of the same file, or is "".
     comparisons = tuple(
         replace(use, name=use.name + mark, per_model=use.per_model and name_in_study(use.per_model, key, file))
         for use in quantity.comparisons

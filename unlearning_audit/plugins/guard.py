@@ -43,7 +43,8 @@ class MachineError(ValueError):
 def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None]:
     """Raise PluginError for any exception of the plug-in in ``file``, calls of sys.exit included.
 
-    Errors of the machine, interruptions and exceptions of the type ``but`` are raised unchanged.
+    Errors of the machine, interruptions and exceptions of the type ``but`` are raised unchanged. The sentence names the
+    last line of ``file`` that the error passed, if there is one.
     """
     try:
         yield

@@ -39,17 +39,18 @@ def modules_in(folder: Path, parts: list[str]) -> list[Path]:
 
 @contextmanager
 def neighbours(file: Path) -> Iterator[str]:
-    """Within the context, let Python find ``file`` and the modules beside it before all others. Afterwards everything
-    is as before. Only a module with the name of this library's package is never replaced.
+    """Within the context, let Python find ``file`` and the modules beside it before all others. Afterwards ``sys.path``
+    is as before, and so are the modules of these names. A module with the name of this library's package never replaces
+    the package.
 
     Yields the name under which the file can be imported, a dotted name if it lies in packages.
     """
     folder = import_root(file)
     dotted = ".".join(file.relative_to(folder).with_suffix("").parts)
     # Names of top-level modules and packages beside the file, without the library's own package.
-    tops = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
-    tops = {*tops, dotted.partition(".")[0]} - {__name__.partition(".")[0]}
-    hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in tops}
+    beside = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    beside = {*beside, dotted.partition(".")[0]} - {__name__.partition(".")[0]}
+    hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in beside}
     path, bytecode = list(sys.path), sys.dont_write_bytecode
     for name in hidden:  # ours of the same name, such as train or metrics, would come first
         del sys.modules[name]
@@ -60,6 +61,6 @@ def neighbours(file: Path) -> Iterator[str]:
         yield dotted
     finally:
         sys.path[:], sys.dont_write_bytecode = path, bytecode
-        for name in [name for name in sys.modules if name.partition(".")[0] in tops]:
+        for name in [name for name in sys.modules if name.partition(".")[0] in beside]:
             del sys.modules[name]
         sys.modules.update(hidden)

@@ -100,8 +100,8 @@ def defining(kind: str, identifier: str) -> tuple[str, ...]:
 def defines(kind: str, name: str, file: str | None, identifier: str) -> bool:
     """Return whether a plug-in's file defines a function or constant ``identifier``. An imported module of that name
     does not count."""
-    # The module sys stands for a missing name.
-    return not isinstance(getattr(load(kind, name, file), identifier, sys), ModuleType)
+    module = load(kind, name, file)
+    return hasattr(module, identifier) and not isinstance(getattr(module, identifier), ModuleType)
 
 
 def constant(kind: str, name: str, file: str | None, identifier: str) -> Any:
@@ -116,28 +116,29 @@ def adapter(kind: str) -> str | None:
 
 
 def is_function(kind: str, path: Path, *, named: bool = False) -> bool:
-    """Return whether a user's file is run by the adapter of its ``kind``: it defines no ``Options``, and its function
-    is ``named`` by a study, or has the name of the kind's own but takes something else first.
+    """Return whether a user's file has a published function, which the adapter of its ``kind`` runs, and is no plug-in
+    itself.
 
-    Returns False if the kind has no adapter.
+    Such a file defines no ``Options``, and its kind has an adapter. Either the study names the function (``named``), or
+    the function has the name that plug-ins of this kind use, such as unlearn, but another first parameter.
     """
     defined, this_kind = syntax.defined(path), KINDS[kind]
-    if adapter(kind) is None or "Options" in defined or not (named or this_kind.mark in defined):
+    if adapter(kind) is None or "Options" in defined:
         return False
-    # (Parameters, whether it takes further ones) of the function with the kind's own name. If its first parameter is
-    # that of the kind, such as ``stack``, the file is a plug-in, not a function for the adapter.
-    signature = None if named else syntax.signature(path, this_kind.mark)
-    return not (signature and signature[0][:1] == [syntax.Parameter(this_kind.takes[0], True)])
+    if named or this_kind.mark not in defined:
+        return named
+    signature = syntax.signature(path, this_kind.mark)  # (parameters, whether it takes further ones), or None
+    return not (signature and signature[0][:1] == [syntax.Parameter(this_kind.takes[0], required=True)])
 
 
 def _check(kind: str, module: Module, path: Path) -> None:
-    """Check that a plug-in defines its parts, and that its function takes the right parameters. Raises ValueError that
-    names what is missing or wrong."""
+    """Check that a user's file defines the parts of its kind, that its function takes the right parameters, and that
+    its ``Options`` are settings. Raises ValueError that names what is missing or wrong."""
     for part in KINDS[kind].parts:
         if not hasattr(module, part):
             raise ValueError(f"{path}: {part} is missing; every file of {kind} defines it")
-    takes = KINDS[kind].takes
-    if takes and inspect.isfunction(function := getattr(module, KINDS[kind].parts[0])):
+    takes, function = KINDS[kind].takes, getattr(module, KINDS[kind].parts[0])
+    if takes and inspect.isfunction(function):
         _check_arguments(function, takes, path, more=kind == "attacks")
     if not (isinstance(module.Options, type) and issubclass(module.Options, Settings)):
         raise ValueError(f"{path}: class Options cannot be read; it must derive from Settings")
@@ -150,10 +151,10 @@ def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], pa
     # Without *args, which makes ``named`` shorter than ``given``.
     named = [parameter for parameter in given if parameter.kind != parameter.VAR_POSITIONAL]
     required = sum(parameter.default is parameter.empty for parameter in named)
-    # A function with *args takes any number.
-    enough = len(named) < len(given) or (len(named) >= len(expected) and (more or required <= len(expected)))
+    takes_any_number = len(named) < len(given)  # it has *args
+    right_number = takes_any_number or (len(named) >= len(expected) and (more or required <= len(expected)))
     # Not strict: the names are compared as far as both go.
-    if not enough or any(p.name.lstrip("_") != role for p, role in zip(named, expected, strict=False)):
+    if not right_number or any(p.name.lstrip("_") != name for p, name in zip(named, expected, strict=False)):
         place = f"{readable(path)} line {function.__code__.co_firstlineno}: {function.__name__}"
         found = f"({', '.join(expected)}), found ({', '.join(parameter.name for parameter in named)})"
         raise ValueError(f"{place} must have the parameters {found}")
@@ -197,13 +198,13 @@ def offers(entry: Any, offer: str) -> bool:
 
 @functools.cache
 def offering(offer: str) -> str:
-    """Return the library's protocols that offer ``offer``, as a choice in words: "one or another"."""
+    """Return the names of the library's protocols that offer ``offer``, as a choice in words: "one or another"."""
     return " or ".join(name for name in names("protocols") if offer in protocol(name).offers)
 
 
 def lacking(offers: tuple[str, ...], name: str, file: str | None = None, kind: str = "metrics") -> tuple[str, ...]:
-    """Return what a metric, or an attack, needs that is not among a protocol's ``offers``; () if one of the offers is
-    in the metric's ``DEFAULT``, so that it is computed anyway."""
+    """Return what a metric, or an attack, needs of `OFFERS` that is not among a protocol's ``offers``; () if one of the
+    offers is in the metric's ``DEFAULT``, so that the metric is computed anyway."""
     if set(offers).intersection(declared(kind, name, file, "DEFAULT")):
         return ()
     return tuple(need for need in declared(kind, name, file) if need in OFFERS and need not in offers)
@@ -215,7 +216,7 @@ def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
     them, and nothing is lacking. The metrics are in the order of ``offers``."""
     wanted = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
     # (Place of the offer, name of the metric): sorted, they are in the order of offers, then by name.
-    places = [(offers.index(offer), name) for name, any_of in wanted.items() for offer in any_of if offer in offers]
+    places = [(offers.index(offer), name) for name, some in wanted.items() for offer in some if offer in offers]
     return tuple(name for _, name in sorted(places) if not lacking(offers, name))
 
 
@@ -248,7 +249,7 @@ def load(kind: str, name: str, file: str | None = None) -> Module:
 @functools.cache
 def _load_shipped(kind: str, name: str) -> Module:
     """Import and return a module of the library. Raises ValueError if the library does not have it."""
-    _shipped(kind, name)  # only because it raises
+    _shipped(kind, name)  # only because it raises for an unknown name
     return cast(Module, importlib.import_module(f"unlearning_audit.{kind.replace('/', '.')}.{name}"))
 
 

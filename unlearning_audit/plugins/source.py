@@ -40,18 +40,19 @@ def _read(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     text = _without_records(text, declarations.RECORDS if _ours(path) else ("PROTOCOL", "QUANTITIES"))
     names: list[str] = []
-    for module, inside, plain in IMPORT.findall(text):
-        # Names after "import", without comments, brackets and "as …". After "from a", each may be a module a.b itself.
-        parts = [part.split()[0] for part in re.sub(r"#.*|[()]", "", inside or plain).split(",") if part.strip()]
+    for module, after_from, after_import in IMPORT.findall(text):  # "from module import …", or else "import …"
+        listed = re.sub(r"#.*|[()]", "", after_from or after_import).split(",")
+        imported = [name.split()[0] for name in listed if name.strip()]  # without "as …"
         dot = "" if module.endswith(".") else "."
-        names += [module, *(f"{module}{dot}{part}" for part in parts)] if module else parts
-    bare = _lines(text) if _ours(path) else _tokens(text)
-    return hashlib.sha256(bare.encode(errors="surrogateescape")).hexdigest(), tuple(dict.fromkeys(names))
+        # In "from a import b", b may be a name in the module a, or the module a.b.
+        names += [module, *(f"{module}{dot}{name}" for name in imported)] if module else imported
+    code = _lines(text) if _ours(path) else _tokens(text)
+    return hashlib.sha256(code.encode(errors="surrogateescape")).hexdigest(), tuple(dict.fromkeys(names))
 
 
 def _without_records(text: str, records: Iterable[str]) -> str:
     """Return the code without the constants named in ``records`` (such as QUANTITIES), which only planning and display
-    read. A constant that the rest of the code uses stays."""
+    read, and without the import of their types. A constant that the rest of the code uses stays."""
     for name in filter(text.__contains__, records):
         rest = re.sub(RECORD.format(name), "", text, flags=re.MULTILINE)
         text = text if re.search(rf"\b{name}\b", rest) else rest
@@ -71,13 +72,13 @@ def _tokens(text: str) -> str:
         tokens = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in IDLE]
     except (tokenize.TokenError, SyntaxError):
         return text
-    kept, before = [BEGINS], BEGINS  # a file begins like a block
+    kept, previous = [BEGINS], BEGINS  # a file begins like a block
     for token in tokens:
-        # A string that begins a block is a docstring. The end of its statement is left out with it.
-        docstring = token.type == tokenize.STRING and before == BEGINS
-        before = MARKS.get(token.type, token.string)
-        if not docstring and (before != ENDS or kept[-1] not in (BEGINS, ENDS)):
-            kept.append(before)
+        is_docstring = token.type == tokenize.STRING and previous == BEGINS  # a string that begins a block
+        previous = MARKS.get(token.type, token.string)
+        # The end of a docstring's statement is left out with the docstring: a block cannot begin with an end.
+        if not is_docstring and (previous != ENDS or kept[-1] not in (BEGINS, ENDS)):
+            kept.append(previous)
     return "\0".join(kept)
 
 
@@ -92,11 +93,13 @@ def _files(path: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
     """Return the files that Python runs for the file at ``path``, each once: those of the packages around it, and those
     of the library and its scripts among the modules ``names`` that it imports.
 
-    Looking for them takes longer than anything else in planning, and a library's file has the same ones each time.
+    Looking for them takes longer than anything else in planning, so they are cached.
     """
     files = [around / "__init__.py" for around in imports.packages_around(path)[:-1]]  # the last is no package
-    for package, *inner in (name.split(".") for name in names if not name.startswith(".")):
-        files += imports.modules_in(LIBRARY if package == LIBRARY_NAME else SCRIPTS, [package, *inner])
+    for name in names:
+        if not name.startswith("."):  # relative imports are those of a user's file (`_beside`)
+            parts = name.split(".")
+            files += imports.modules_in(LIBRARY if parts[0] == LIBRARY_NAME else SCRIPTS, parts)
     return tuple(dict.fromkeys(files))
 
 
@@ -126,10 +129,11 @@ def _beside(name: str, path: Path, folder: Path) -> list[Path]:
 
     A name with leading points is searched from ``path``, any other in ``folder``.
     """
-    bare = name.lstrip(".")
+    without_points = name.lstrip(".")
+    parts = without_points.split(".") if without_points else []
     # One point is the folder of ``path``, its first parent; each further point is one folder above.
-    above = [path, *path.parents][len(name) - len(bare)] if bare != name else folder
-    return [] if bare.partition(".")[0] == LIBRARY_NAME else imports.modules_in(above, bare.split(".") if bare else [])
+    above = path.parents[len(name) - len(without_points) - 1] if name.startswith(".") else folder
+    return [] if parts[:1] == [LIBRARY_NAME] else imports.modules_in(above, parts)
 
 
 def digest(*files: Path) -> str:
@@ -138,10 +142,9 @@ def digest(*files: Path) -> str:
     Paths do not count, so that a study and a user's file may be moved. A module that a user's file imports counts with
     its name below that file's folder, because it may not be moved.
     """
-    users = {path: imports.import_root(path) for path in (file.resolve() for file in files) if not _ours(path)}
-    # Only a module that a user's file imports counts with its name.
+    root_of = {path: imports.import_root(path) for path in (file.resolve() for file in files) if not _ours(path)}
     digests = [
-        code if path in users or _ours(path) else f"{_name_below(path, [*users.values()])}\0{code}"
+        code if path in root_of or _ours(path) else f"{_name_below(path, [*root_of.values()])}\0{code}"
         for path, code in modules(*files).items()
     ]
     return hashlib.sha256("\0".join(sorted(digests)).encode()).hexdigest()

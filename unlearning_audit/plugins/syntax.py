@@ -23,10 +23,10 @@ def defined(path: Path) -> set[str]:
         if isinstance(node, ast.ClassDef):
             functions = (child.name for child in node.body if isinstance(child, ast.FunctionDef))
             identifiers |= {f"{node.name}.{name}" for name in functions if not name.startswith("_")}
+        # The left sides of "a = b = 1", or the one of "a: int = 1" and of a loop.
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        identifiers |= {
-            name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)
-        }
+        names = [name for target in targets if target for name in ast.walk(target)]
+        identifiers |= {name.id for name in names if isinstance(name, ast.Name)}
     return identifiers
 
 
@@ -37,14 +37,15 @@ def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
     file is parsed, not run. Returns None if a decorator, a parent class or a missing function leaves the parameters
     open.
     """
-    first, _, method = function.partition(".")
-    node = next((child for child in statements(path) if getattr(child, "name", None) == first), None)
+    name, _, method = function.partition(".")
+    node = next((child for child in statements(path) if getattr(child, "name", None) == name), None)
     if not method or not isinstance(node, ast.ClassDef):
         return _parameters(node, bound=bool(method))
-    inside = {getattr(child, "name", ""): child for child in node.body}
-    # A class without __init__ takes nothing. With a parent class, __init__ may be inherited: then the result is None.
-    constructor = _parameters(inside.get("__init__"), bound=True) if "__init__" in inside or node.bases else ([], False)
-    of_method = _parameters(inside.get(method), bound=True)
+    child_of = {getattr(child, "name", ""): child for child in node.body}
+    # A class without __init__ takes nothing. With a parent class, __init__ may be inherited: then this is None.
+    may_take = "__init__" in child_of or node.bases
+    constructor = _parameters(child_of.get("__init__"), bound=True) if may_take else ([], False)
+    of_method = _parameters(child_of.get(method), bound=True)
     if constructor is None or of_method is None:
         return None
     # A parameter of both calls is listed once, as the constructor's: in a dict, the last of equal names counts.
@@ -53,15 +54,15 @@ def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
 
 
 def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[Parameter], bool] | None:
-    """Return the named parameters of one function, and whether it takes further keywords; None if it has a decorator.
-    ``bound``: leave out the object of a method."""
+    """Return the named parameters of one function, and whether it takes further keywords; None if it has a decorator,
+    or if ``node`` is no function. ``bound``: leave out the first parameter, the object of a method."""
     if not isinstance(node, ast.FunctionDef) or node.decorator_list:
         return None
     positional = [*node.args.posonlyargs, *node.args.args][int(bound) :]  # a method's first is the object
     required = len(positional) - len(node.args.defaults)
-    parameters = [Parameter(child.arg, i < required) for i, child in enumerate(positional)]
-    only = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-    parameters += [Parameter(child.arg, default is None) for child, default in only]
+    parameters = [Parameter(child.arg, required=i < required) for i, child in enumerate(positional)]
+    keyword_only = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    parameters += [Parameter(child.arg, required=default is None) for child, default in keyword_only]
     return parameters, node.args.kwarg is not None
 
 

@@ -150,9 +150,8 @@ def _privacy(of_population: Sequence[Values], group: Group, values: dict[Model, 
     scales = {"by_retrained": reference, "by_difference": np.ones(())}
     if before is not None:
         scales["by_full"] = np.abs(before.mean(axis=1, keepdims=True) - reference)
-    closeness = {
-        name: 1 - np.abs(attacks - reference) / np.where(scale > 0, scale, np.nan) for name, scale in scales.items()
-    }
+    distance = np.abs(attacks - reference)
+    closeness = {name: 1 - distance / np.where(scale > 0, scale, np.nan) for name, scale in scales.items()}
     return {name: _harmonic_mean(list(np.clip(close, 0, 1))) for name, close in closeness.items()}
 
 

@@ -266,10 +266,10 @@ def _add_reading(model: Model, field: _Field) -> None:
         return
     of_ratios = "truth_ratio" in name.lower()
     arrays = {key: np.array(list(values.values())) for key, values in columns.items()}
-    means = {
-        (formula, key): value for key, array in arrays.items()
-        for formula, value in (_recompute.ratio_means(array) if of_ratios else {"mean": float(array.mean())}).items()
-    }  # fmt: skip
+    means: dict[tuple[str, str], float] = {}  # (formula, key) → mean
+    for key, array in arrays.items():
+        of_key = _recompute.ratio_means(array) if of_ratios else {"mean": float(array.mean())}
+        means |= {(formula, key): value for formula, value in of_key.items()}
     # The mean closest to the printed one. If nothing is printed, all differences are NaN, and the first is taken.
     formula, key = min(means, key=lambda candidate: abs(means[candidate] - field.printed))
     mean_is_meant = "_PERT_" in name or "_PARA_" in name  # the mean over wrong answers, or over paraphrases

@@ -29,21 +29,20 @@ FORMS = ("trained", "unlearned", "both", "own", "seen")
 
 def scenario(scenario: Scenario) -> None:
     """Raise StudyError (``joint``) if the fields of a scenario contradict each other."""
-    _tuning(scenario)
+    _check_tuning(scenario)
     if scenario.recipe.dp is not None and scenario.model.options.get("norm") == "batch":
         raise _joint(("model", "norm"), "must not be batch with recipe.dp, which clips samples one by one; use group")
-    _attacks(scenario)
+    _check_attacks(scenario)
     needs(scenario)
-    _readings(scenario)
-    _comparisons(scenario)
-    _shadow_models(scenario)
+    _check_signals_of_texts(scenario)
+    _check_comparisons(scenario)
+    _check_minima(scenario)
     for name, method in scenario.methods.items():
-        where = ("methods", name)
-        recorded = "record_updates" in registry.declared("methods", method.name, method.file)
-        if recorded and not scenario.recipe.record_updates:
+        needs_updates = "record_updates" in registry.declared("methods", method.name, method.file)
+        if needs_updates and not scenario.recipe.record_updates:
             raise _joint(("recipe", "record_updates"), f"must be true for the method {name!r}")
         if "function" in method.options and "file" in method.options:
-            _function(method, where)
+            _check_function(method, ("methods", name))
     data(scenario.data, ("data",))
 
 
@@ -59,25 +58,26 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
         raise StudyError((*where, "path"), f"{path!r} does not exist; {advice}")
     if plugin.file is None and registry.defines("data", plugin.name, None, "problem"):
         stat = Path(str(path)).stat()
-        problem = _of_head(plugin.name, json.dumps(plugin.options), os.getcwd(), (stat.st_mtime_ns, stat.st_size))
+        problem = _contradiction(plugin.name, json.dumps(plugin.options), os.getcwd(), (stat.st_mtime_ns, stat.st_size))
         if problem is not None:
-            raise StudyError((*where, problem[0]), problem[1])
+            option, sentence = problem
+            raise StudyError((*where, option), sentence)
 
 
 @functools.cache
-def _of_head(name: str, options: str, folder: str, stamp: tuple[int, int]) -> tuple[str, str] | None:
+def _contradiction(name: str, options: str, folder: str, stamp: tuple[int, int]) -> tuple[str, str] | None:
     """Return (option of a data source of the library that its files contradict, a sentence about it); None if they
     agree.
 
-    ``options`` is JSON; ``folder`` and ``stamp`` (time and size of the file) are keys of the cache: a file that several
-    variants of a scenario use is read once.
+    ``options`` is JSON. ``folder`` and ``stamp`` (time and size of the file) are only keys of the cache, by which a
+    file that several variants of a scenario use is read once.
     """
     module = registry.load("data", name)
     problem: tuple[str, str] | None = module.problem(module.Options(**json.loads(options)), Path())
     return problem
 
 
-def _tuning(scenario: Scenario) -> None:
+def _check_tuning(scenario: Scenario) -> None:
     """Raise StudyError for a method that cannot be tuned in this scenario: without retrained models,
     with a protocol that its objective does not suit, or in a sequence of requests."""
     for name, method in scenario.methods.items():
@@ -96,73 +96,79 @@ def _tuning(scenario: Scenario) -> None:
 def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:
     """Raise StudyError if the planned looks (numbers of pairs at which results are tested) do not increase, or if a
     scenario's number of pairs is not one of them. Without planned looks, nothing is checked."""
+    if not planned:
+        return
     try:
-        levels(looks=planned) if planned else None  # only because it raises if they do not increase
+        levels(looks=planned)  # only because it raises if they do not increase
     except ValueError as error:
         raise StudyError(("looks",), str(error)) from None
     for scenario in scenarios:
         pairs = scenario.protocol.options.get("pairs")  # None: a protocol without pairs
-        if planned and pairs is not None and pairs not in planned:
+        if pairs is not None and pairs not in planned:
             advice = f"which scenario {scenario.name!r} already has; change one of the two"
             raise StudyError(("looks",), f"{planned} must contain {pairs} pairs, {advice}")
 
 
 def spreads(given: Iterable[str], scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError if ``retrain_spread`` names a metric that no scenario computes and that has no margin."""
+    """Raise StudyError if ``given``, the names in ``retrain_spread``, has a metric that no scenario computes and that
+    has no margin."""
     names = {EVERY, *Margins.model_fields, *(quantity.name for quantity in _quantities(list(scenarios)))}
     for name in given:
         if not any(fnmatchcase(name, known) for known in names):
             raise StudyError(("retrain_spread",), unknown(name, names, f"metric {name!r}"))
 
 
-def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError if a table or figure has a reserved name, or names a scenario, axis, attack, metric or role that
-    its scenarios do not have.
+def display(kind: str, name: str, stated: Table | Figure, scenarios: Iterable[Scenario]) -> None:
+    """Raise StudyError if a table or figure has the name of one that every study has, or names a scenario, axis,
+    metric or attack that does not exist; and for a figure that does not suit its kind (`_check_figure`).
 
-    ``kind``: "tables" or "figures"; ``wish``: what the study states of it.
+    ``kind``: "tables" or "figures"; ``stated``: the fields that the study states; ``scenarios``: those of the study.
     """
     where, scenarios = (kind, name), list(scenarios)
     names = list(dict.fromkeys(s.name for s in scenarios))
     if name in BUILT_IN[kind]:
         raise StudyError(where, f"must have another name; every study already has a {kind[:-1]} {name!r}")
-    for scenario_name in wish.scenarios:
+    for scenario_name in stated.scenarios:
         if scenario_name not in names:
             raise StudyError((*where, "scenarios"), unknown(scenario_name, names, f"scenario {scenario_name!r}"))
-    displayed = [s for s in scenarios if s.name in wish.scenarios]
-    field = "columns" if kind == "tables" else "axis"
-    axis, axes = getattr(wish, field), {axis for s in displayed for axis in s.axes}
-    if isinstance(wish, Figure):
-        _figure(wish, where, axes)
+    displayed = [s for s in scenarios if s.name in stated.scenarios]
+    axes = {axis for s in displayed for axis in s.axes}
+    if isinstance(stated, Figure):
+        _check_figure(stated, where, axes)
+        field, chosen, choice = "axis", stated.axis, axes
     else:
-        axes.add("scenario")
-    if axis is not None and axis not in axes:
-        raise StudyError((*where, field), unknown(axis, axes, f"axis {axis!r} in these scenarios"))
-    for metric in listed(wish.metric) if isinstance(wish, Table) else ():
-        _metric(metric, (*where, "metric"), displayed)
-    for attack in listed(wish.attack):
-        _adversary(attack, (*where, "attack"), displayed)
+        field, chosen, choice = "columns", stated.columns, {*axes, "scenario"}
+    if chosen is not None and chosen not in choice:
+        raise StudyError((*where, field), unknown(chosen, choice, f"axis {chosen!r} in these scenarios"))
+    if isinstance(stated, Table):
+        for metric in listed(stated.metric):
+            _check_metric(metric, (*where, "metric"), displayed)
+    for attack in listed(stated.attack):
+        _check_attack(attack, (*where, "attack"), displayed)
 
 
 # ---------------------------------------------------------------- helpers
 
 
-def _figure(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
-    """Raise StudyError if a figure lacks the axis that its kind needs, or sets a field that its kind ignores.
+def _check_figure(figure: Figure, where: tuple[str, str], axes: set[str]) -> None:
+    """Raise StudyError if a figure sets a field that its kind ignores, lacks the axis that its kind needs, or names an
+    attack without its form although its kind needs one.
 
-    ``wish``: the figure as the study states it; ``where``: its path in the study, ("figures", name); ``axes``: the axes
-    of its scenarios. ``READS`` in the file of the kind lists what it reads: ``axis`` (an axis of ``vary``), ``attack``,
-    and ``form`` (one attack with its form, not a set). ``NEEDS`` there lists what must be set.
+    ``figure``: its fields in the study; ``where``: its path there, ("figures", name); ``axes``: the axes of its
+    scenarios. Two constants in the file of the kind say this. ``READS`` lists what the kind reads: ``axis`` (an axis of
+    ``vary``), ``attack``, and ``form`` (one attack with its form, not a set). ``NEEDS`` lists what must be set.
     """
-    reads = registry.declared("report/figures", wish.kind, constant_name="READS")
+    reads = registry.declared("report/figures", figure.kind, constant_name="READS")
+    needs = registry.declared("report/figures", figure.kind, constant_name="NEEDS")
     for field in ("axis", "attack"):
-        if getattr(wish, field) and field not in reads:
-            raise _joint((*where, field), f"has no effect with the kind {wish.kind}; leave it out")
-    if wish.axis is None and "axis" in registry.declared("report/figures", wish.kind):  # that is, in NEEDS
+        if getattr(figure, field) and field not in reads:
+            raise _joint((*where, field), f"has no effect with the kind {figure.kind}; leave it out")
+    if figure.axis is None and "axis" in needs:
         choice = f"name one of {', '.join(sorted(axes))}" if axes else "these scenarios have no axis, see vary"
         raise StudyError((*where, "axis"), f"is missing; {choice}")
-    if wish.attack and "form" in reads and "/" not in wish.attack:
+    if figure.attack and "form" in reads and "/" not in figure.attack:
         expected = "must name an attack and its shadow models, as in kde/trained"
-        raise StudyError((*where, "attack"), f"{expected}, found {wish.attack!r}")
+        raise StudyError((*where, "attack"), f"{expected}, found {figure.attack!r}")
 
 
 def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
@@ -171,9 +177,10 @@ def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
 
 
 def offers(protocol: Plugin) -> tuple[str, ...]:
-    """Return what a protocol with these options offers to metrics and attacks."""
-    several = protocol.options.get("requests", 1) != 1  # a sequence of requests is an offer that an option makes
-    return (*registry.protocol(protocol.name, protocol.file).offers, *["requests"] * several)
+    """Return what a protocol with these options offers to metrics and attacks: what its file declares and, with more
+    than one request, "requests"."""
+    declared = registry.protocol(protocol.name, protocol.file).offers
+    return declared if protocol.options.get("requests", 1) == 1 else (*declared, "requests")
 
 
 def needs(scenario: Scenario) -> None:
@@ -188,16 +195,17 @@ def needs(scenario: Scenario) -> None:
 
 
 def unknown_need(kind: str, name: str, file: str | None) -> str:
-    """Return a sentence on the first of the ``NEEDS`` of an attack or metric that no protocol offers and no model can
-    be asked for; "" if there is none."""
-    without = registry.defining("signals", "RECORD") if kind == "attacks" else ()  # attacks do not learn from records
-    signals = {*registry.names("signals")} - {*without}
+    """Return a sentence on the first of the ``NEEDS`` of an attack or metric that no protocol offers and that is no
+    signal which a model can be asked for; "" if there is none."""
+    # Signals that define RECORD are for metrics only: attacks do not learn from records.
+    records = registry.defining("signals", "RECORD") if kind == "attacks" else ()
+    signals = {*registry.names("signals")} - {*records}
     unknown = [need for need in registry.declared(kind, name, file) if need not in {*OFFERS, *signals}]
     known = f"protocols offer {', '.join(OFFERS)}; models can be asked for {', '.join(sorted(signals))}"
     return f"has NEEDS = {unknown[0]!r}; {known}" if unknown else ""
 
 
-def _attacks(scenario: Scenario) -> None:
+def _check_attacks(scenario: Scenario) -> None:
     """Raise StudyError for attacks that the scenario cannot run.
 
     A protocol with ``attacked`` needs attacks. One with ``own_rows`` may have some, which must report probabilities. A
@@ -209,79 +217,78 @@ def _attacks(scenario: Scenario) -> None:
         raise _joint(("attacks",), f"must name at least one attack for the protocol {protocol.name!r}, found none")
     if not (attacked or own_rows) and scenario.attacks:
         raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which uses no attacks")
-    for name, attack in scenario.attacks.items() if own_rows else ():
-        if not registry.defines("attacks", attack.name, attack.file, "PROBABILITY"):
+    for name, attack in scenario.attacks.items():
+        if own_rows and not registry.defines("attacks", attack.name, attack.file, "PROBABILITY"):
             able = ", ".join(registry.defining("attacks", "PROBABILITY"))
             reports = f"the protocol {protocol.name!r} reports probabilities"
             raise _joint(("attacks", name), f"must be {able} or another that says PROBABILITY = True; {reports}")
     attacks = scenario.attacks.items()
     learners = [key for key, a in attacks if registry.constant("attacks", a.name, a.file, "LEARNS") is not False]
     if learners and protocol.options.get("shadow_models_per_split") == 0:
-        raise _joint(
-            ("protocol", "shadow_models_per_split"),
-            f"must be at least 1, as the attack {learners[0]!r} learns from shadow models, found 0",
-        )
+        problem = f"must be at least 1, as the attack {learners[0]!r} learns from shadow models, found 0"
+        raise _joint(("protocol", "shadow_models_per_split"), problem)
 
 
-def _readings(scenario: Scenario) -> None:
+def _check_signals_of_texts(scenario: Scenario) -> None:
     """Raise StudyError for an attack or metric that needs signals of language models, where the model is not one.
 
     A model from a user's file may be one, so it is not refused.
     """
     model, of_texts = scenario.model, registry.defining("signals", "OF_TEXTS")
     language_models = registry.defining("models", "READINGS")
-    provided = of_texts if model.file or model.name in language_models else ()
+    if model.file or model.name in language_models:
+        return
     for kind, plugins in (("attacks", scenario.attacks), ("metrics", scenario.metrics)):
         for key, plugin in plugins.items():
-            needs = set(registry.declared(kind, plugin.name, plugin.file)) & set(of_texts)
-            if lacking := sorted(needs.difference(provided)):
+            if lacking := sorted({*registry.declared(kind, plugin.name, plugin.file)} & {*of_texts}):
                 choice = ", ".join(language_models)
                 problem = f"needs {lacking[0]}, which {model.name} does not provide; leave it out or choose {choice}"
                 raise _joint((kind, key), problem)
 
 
-def _comparisons(scenario: Scenario) -> None:
+def _check_comparisons(scenario: Scenario) -> None:
     """Raise StudyError for a metric that compares with retrained models, where the scenario does not retrain.
 
-    Only metrics that the scenario adds to those of its protocol are checked. ``ALONE`` in a metric's file says that it
-    needs no retrained models.
+    Only metrics of the library that the scenario adds to those of its protocol are checked. ``ALONE`` in a metric's
+    file says that it needs no retrained models.
     """
+    if "retrain" in scenario.methods:
+        return
     defaults = registry.defaults(scenario.record.offers)
-    extras = {
-        key: metric.name for key, metric in scenario.metrics.items() if metric.name not in defaults and not metric.file
-    }
-    extra = next((key for key, name in extras.items() if not registry.constant("metrics", name, None, "ALONE")), None)
-    if extra is not None and "retrain" not in scenario.methods:
-        raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
+    for key, metric in scenario.metrics.items():
+        is_added = metric.name not in defaults and not metric.file
+        if is_added and not registry.constant("metrics", metric.name, None, "ALONE"):
+            raise _joint(("metrics", key), "compares with retrained models; add retrain to the methods")
 
 
-def _shadow_models(scenario: Scenario) -> None:
-    """Raise StudyError if the protocol trains fewer models than a metric declares to need in its ``PROTOCOL_MINIMUM``
-    (see `plugins.declarations.Protocol`)."""
+def _check_minima(scenario: Scenario) -> None:
+    """Raise StudyError if an option of the protocol is below the minimum that a metric declares for it in
+    ``PROTOCOL_MINIMUM``, such as a number of shadow models. Options that the protocol does not have are skipped."""
     for key, metric in scenario.metrics.items():
         minima = registry.constant("metrics", metric.name, metric.file, "PROTOCOL_MINIMUM") or {}
-        for option, bound in minima.items():
-            number, reason = _least(bound, metric)
+        for option, declared in minima.items():
+            minimum, reason = _minimum(declared, metric)
             value = scenario.protocol.options.get(option)
-            if value is not None and value < number:
-                problem = f"must be at least {number} for the metric {key!r}{reason}, found {value}"
+            if value is not None and value < minimum:
+                problem = f"must be at least {minimum} for the metric {key!r}{reason}, found {value}"
                 raise _joint(("protocol", option), problem)
 
 
-def _least(declared: int | str | tuple[str, int], metric: Plugin) -> tuple[int, str]:
+def _minimum(declared: int | str | tuple[str, int], metric: Plugin) -> tuple[int, str]:
     """Return the minimum that one value of a metric's PROTOCOL_MINIMUM stands for, and words that explain it.
 
-    The value is a number, the name of an option of the metric, or (name of an option, how much is added to it).
+    ``declared``: a number, the name of an option of the metric, or (name of an option, how much is added to it).
     """
     if isinstance(declared, int):
         return declared, ""
-    name, more = (declared, 0) if isinstance(declared, str) else declared
-    number = metric.options[name]
-    return number + more, f" ({name}: {number}{f', and {more} more' if more else ''})"
+    name, added = (declared, 0) if isinstance(declared, str) else declared
+    number, more = metric.options[name], f", and {added} more" if added else ""
+    return number + added, f" ({name}: {number}{more})"
 
 
-def _function(method: Plugin, where: tuple[str, ...]) -> None:
-    """Raise StudyError unless the user's file exists and defines the function, and the options match its parameters."""
+def _check_function(method: Plugin, where: tuple[str, ...]) -> None:
+    """Raise StudyError unless the user's file exists and defines the function, and the options match its parameters,
+    as far as these can be known without running the file."""
     path, function = Path(method.options["file"]), method.options["function"]
     try:
         if not path.is_file():
@@ -302,7 +309,7 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
             raise StudyError((*where,), f"{path}: {function}: {error}") from None
 
 
-def _metric(metric: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
+def _check_metric(metric: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
     """Raise StudyError if no metric of the ``displayed`` scenarios computes a quantity that matches the pattern
     ``metric``."""
     names = {quantity.name for quantity in _quantities(displayed)}
@@ -310,28 +317,23 @@ def _metric(metric: str, where: tuple[str, ...], displayed: list[Scenario]) -> N
         raise StudyError(where, unknown(metric, names, f"metric {metric!r} in these scenarios"))
 
 
-def _adversary(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
+def _check_attack(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
     """Raise StudyError for an attack of a table or figure that no displayed scenario has.
 
-    ``attack`` is "name/form". Without a form it names a set of attacks for which a metric has numbers; "" is accepted.
-    ``where``: the path of the field in the study.
+    ``attack``: "name/form" of an attack of the scenarios; the name of a set of attacks for which a metric has numbers;
+    or "", which is accepted. ``where``: the path of the field in the study.
     """
     name, _, form = attack.partition("/")
-    attacks = {name for s in displayed for name in s.attacks}
+    attacks = {key for s in displayed for key in s.attacks}
     if name in attacks and form not in FORMS:
         raise StudyError(where, f"must be {name}/ and one of {', '.join(FORMS)}, found {attack!r}")
-    # Names in the column attack of metrics' rows that are no attacks of the study, such as those of sets.
-    attack_names = {attack_name for quantity in _quantities(displayed) for attack_name in quantity.attacks}
-    if attack and name not in attacks and attack not in attack_names:
-        choice = [*attack_names, *(f"{name}/{form}" for name in attacks for form in FORMS)]
+    sets = {set_name for quantity in _quantities(displayed) for set_name in quantity.attacks}
+    if attack and name not in attacks and attack not in sets:
+        choice = [*sets, *(f"{known}/{its_form}" for known in attacks for its_form in FORMS)]
         raise StudyError(where, unknown(attack, choice, f"attack {attack!r} in these scenarios"))
 
 
 def _quantities(displayed: list[Scenario]) -> list[Quantity]:
-    """Return every quantity that the metrics of these scenarios compute."""
-    return [
-        quantity
-        for s in displayed
-        for key, metric in s.metrics.items()
-        for quantity in registry.quantities(metric.name, metric.file, key)
-    ]
+    """Return every quantity that the metrics of these scenarios compute, under its name in the study."""
+    metrics = [(key, metric) for s in displayed for key, metric in s.metrics.items()]
+    return [quantity for key, metric in metrics for quantity in registry.quantities(metric.name, metric.file, key)]

@@ -93,8 +93,9 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
     """Return the plug-in that the mapping ``raw`` names, with all its options. Raises StudyError.
 
     ``raw``: the plug-in's ``name``, the ``file`` of a user's own, its options, and fields of `Terms` such as
-    ``time_limit``. ``where``: the path of ``raw`` in the study. Fields named in ``beside`` are not options and are
-    ignored.
+    ``time_limit``. A user's file with a plain function is run by the library's adapter of this kind, if there is one
+    (`registry.adapter`); the function is then an option of the adapter. ``where``: the path of ``raw`` in the study.
+    Fields named in ``beside`` are not options and are ignored.
     """
     options = {key: value for key, value in raw.items() if key not in beside}
     name, library = options.pop("name", None), registry.names(kind)
@@ -102,8 +103,8 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
         raise StudyError((*where, "name"), f"is missing; choose one of {', '.join(library)}")
     if not isinstance(name, str):
         raise StudyError((*where, "name"), f"must be text, found {messages.as_yaml(name)}")
-    # The path of the name itself: methods are mapped by their names, data and models state one in a field.
-    at = where if name == where[-1] else (*where, "name")
+    # Methods, attacks and metrics are mapped by their names; data, models and protocols state theirs in a field "name".
+    path_of_name = where if name == where[-1] else (*where, "name")
     if name not in library and _is_function(kind, options):
         name = registry.adapter(kind)
     # If the plug-in has an option "file", as the adapter of functions does, "file" is that option.
@@ -111,28 +112,28 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
     file = None
     if "file" in options and not takes_file:
         file = options.pop("file")
-        _check_file(kind, name, file, where, at)
+        _check_file(kind, name, file, where, path_of_name)
     elif name not in library:
-        raise StudyError(at, unknown(name, library, f"{registry.KINDS[kind].noun} {name!r}"))
+        raise StudyError(path_of_name, unknown(name, library, f"{registry.KINDS[kind].noun} {name!r}"))
     form = registry.options(kind, name, file)
-    # Fields that stand among the options but are common to many plug-ins, unless the plug-in has such an option itself.
-    terms = [*(["depends"] if file or takes_file else []), *(["time_limit"] if kind in LIMITED else [])]
-    terms += ["tune"] if kind == "methods" else []
-    terms = [term for term in terms if term not in form.model_fields]
-    also = ["name", *([] if takes_file else ["file"]), *terms, *beside]
-    agreed = validated(Terms, {term: options.pop(term) for term in terms if term in options}, *where)
-    for path in agreed.depends:
+    # Fields of `Terms` stand among the options, unless the plug-in has such an option itself.
+    allowed = {"depends": bool(file or takes_file), "time_limit": kind in LIMITED, "tune": kind == "methods"}
+    names = [term for term, is_allowed in allowed.items() if is_allowed and term not in form.model_fields]
+    terms = validated(Terms, {term: options.pop(term) for term in names if term in options}, *where)
+    for path in terms.depends:
         if not Path(path).exists():
             advice = "give paths relative to the working directory"
             raise StudyError((*where, "depends"), f"{path!r} does not exist; {advice}")
-    settings = validated(form, options, *where, also=also)  # by now, only the plug-in's own options are left
-    plugin = Plugin(name, file, settings.model_dump(mode="json"), agreed.depends, agreed.time_limit)
-    return tuned(plugin, agreed.tune, *where) if agreed.tune else plugin
+    # By now, only the plug-in's own options are left. Messages suggest the other fields, too.
+    others = ["name", *names, *beside] if takes_file else ["name", "file", *names, *beside]
+    settings = validated(form, options, *where, also=others)
+    plugin = Plugin(name, file, settings.model_dump(mode="json"), terms.depends, terms.time_limit)
+    return tuned(plugin, terms.tune, *where) if terms.tune else plugin
 
 
 def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
-    """Return ``method`` with its tuning: ``tune`` with the complete space of options, TUNE in the method's file
-    overridden by the study.
+    """Return ``method`` with its tuning: ``tune`` with the complete space, option → values to try, from TUNE in the
+    method's file and from the study, which takes precedence.
 
     Raises StudyError if there is no space, or if it has an option that the method does not have or a value that the
     option does not take. ``where``: the method's path in the study.
@@ -140,20 +141,22 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
     form = registry.options("methods", method.name, method.file)
     # TUNE is validated as a study's space is, which turns {low, high} into `Range`.
     space = {**validated(Tune, {"space": declared_space(method)}, *where).space, **tune.space}
-    function = "function" in method.options
+    runs_function = "function" in method.options  # the method is the adapter, which runs a user's function
     if not space:
         advice = "map options to lists of values"
-        advice += ", such as options.lr: [0.1, 0.01]" if function else ""
-        name = method.options["file"] if function else repr(method.name)
+        advice += ", such as options.lr: [0.1, 0.01]" if runs_function else ""
+        name = method.options["file"] if runs_function else repr(method.name)
         raise StudyError((*where, "tune", "space"), f"is missing: {name} declares no TUNE; {advice}")
-    for name, axis in space.items():
-        at = (*where, "tune", "space", name)
-        if name not in form.model_fields and not (function and name.startswith(OF_FUNCTION)):
-            advice = f"; write an option of the function as {OF_FUNCTION}{name}" if function else ""
-            raise StudyError(at, unknown(name, sorted(form.model_fields), f"option {name!r}") + advice)
-        if isinstance(axis, list) and not axis:
-            raise StudyError(at, "has no value")
-        for value in [axis.low, axis.high] if isinstance(axis, Range) else axis:
+    for name, values in space.items():
+        path = (*where, "tune", "space", name)
+        # The names of a function's own options are compared with its parameters later (`checks.scenario`).
+        if name not in form.model_fields and not (runs_function and name.startswith(OF_FUNCTION)):
+            advice = f"; write an option of the function as {OF_FUNCTION}{name}" if runs_function else ""
+            raise StudyError(path, unknown(name, sorted(form.model_fields), f"option {name!r}") + advice)
+        if isinstance(values, list) and not values:
+            raise StudyError(path, "has no value")
+        tried = [values.low, values.high] if isinstance(values, Range) else values
+        for value in tried:
             validated(form, {**method.options, name: value}, *where, "tune", "space")  # raises for a wrong value
     return replace(method, tune=tune.model_copy(update={"space": space}))
 
@@ -163,17 +166,19 @@ def declared_space(method: Plugin) -> dict[str, Any]:
 
     An option of a user's function is named as in a study: "options.lr".
     """
-    function = "function" in method.options
-    of_function: Any = syntax.constant(Path(method.options["file"]), "TUNE") if function else None
+    if "function" not in method.options:
+        return dict(registry.constant("methods", method.name, method.file, "TUNE") or {})
+    # The method is the adapter: TUNE in the function's file comes before one in its own, and may have its own options.
+    of_function: Any = syntax.constant(Path(method.options["file"]), "TUNE")
     space = of_function or registry.constant("methods", method.name, method.file, "TUNE") or {}
-    form = registry.options("methods", method.name, method.file)
-    # Names that are neither options of the adapter, which calls the function, nor have the prefix already.
-    bare = {name for name in space if function and name not in form.model_fields and not name.startswith(OF_FUNCTION)}
-    return {f"{OF_FUNCTION}{name}" if name in bare else name: axis for name, axis in space.items()}
+    fields = registry.options("methods", method.name, method.file).model_fields
+    bare = [name for name in space if name not in fields and not name.startswith(OF_FUNCTION)]
+    return {f"{OF_FUNCTION}{name}" if name in bare else name: values for name, values in space.items()}
 
 
 def _is_function(kind: str, options: dict[str, Any]) -> bool:
-    """Return whether a user's file defines a function for the adapter of its kind, and not a plug-in with Options."""
+    """Return whether the user's file in ``options`` defines a function that the adapter of its kind runs
+    (`registry.is_function`); False without a valid file."""
     file = options.get("file")
     if not (isinstance(file, str) and Path(file).is_file()):
         return False
@@ -183,16 +188,16 @@ def _is_function(kind: str, options: dict[str, Any]) -> bool:
         return False
 
 
-def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tuple[str, ...]) -> None:
+def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], path_of_name: tuple[str, ...]) -> None:
     """Raise StudyError unless a user's file has a name that the library does not use, and all the parts of its kind.
 
-    ``where``: the path of the plug-in in the study; ``at``: the path that messages about its name begin with.
+    ``where``: the path of the plug-in in the study; ``path_of_name``: that of its name.
     """
     if not isinstance(file, str):
         raise StudyError((*where, "file"), f"must be the path of a Python file, found {messages.as_yaml(file)}")
     if name in registry.names(kind):
         noun = registry.KINDS[kind].noun
-        raise StudyError(at, f"is the library's own {noun}; give your file another name than {name!r}")
+        raise StudyError(path_of_name, f"is the library's own {noun}; give your file another name than {name!r}")
     try:
         registry.options(kind, name, file)  # loading the file checks its parts
     except ValueError as error:

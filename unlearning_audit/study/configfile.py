@@ -30,7 +30,7 @@ def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
 def line(file: str | Path, path: Iterable[str | int]) -> int:
     """Return the line, counted from 1, where the field at ``path`` stands in a YAML file, for error messages.
 
-    If the file lacks the field, it is the line of the deepest part of ``path`` that it has; 0 if it has none.
+    If the file lacks the field, return the line of the deepest part of ``path`` that the file has; 0 if it has none.
     """
     node, number = yaml.compose(Path(file).read_text(encoding="utf-8"), _SafeLoader), 0
     for part in path:
@@ -48,8 +48,8 @@ def line(file: str | Path, path: Iterable[str | int]) -> int:
 
 
 def update(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Return ``base`` with the values of ``over`` in place of its own. Nested mappings are merged, as Snakemake
-    does."""
+    """Return a copy of ``base`` with the values of ``over`` in place of its own. Nested mappings are merged, as
+    Snakemake does."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -94,7 +94,7 @@ def _read(path: Path) -> dict[str, Any]:
     read, is not YAML, is empty or holds anything but a mapping."""
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _SafeLoader)
-    except StudyError:
+    except StudyError:  # of `_SafeLoader`, for a key that is given twice
         raise
     except Exception as error:  # of the system, of the encoding, and several kinds of PyYAML
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())

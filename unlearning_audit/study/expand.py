@@ -32,8 +32,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Variant:
-    """A scenario at one point of its axes: its merged ``fields``, and the ``layers`` (path, mapping) that they come
-    from."""
+    """A scenario at one point of its axes: ``axes``, axis → label of its value there; the merged ``fields``; and the
+    ``layers`` that they come from, (path in the study, mapping of fields), of which a later one takes precedence."""
 
     name: str
     axes: dict[str, str]
@@ -46,16 +46,19 @@ class Variant:
         return ";".join(f"{axis}={label}" for axis, label in self.axes.items())
 
     def blame(self, error: StudyError) -> StudyError:
-        """Return ``error`` with the path of the last layer that sets its field; with the scenario's path if no layer
-        does, or if the error is in a combination of fields."""
+        """Return ``error`` with the path of the layer to blame before its own: the last layer that sets the field.
+
+        If none sets it, for example because it is missing, the layer with most of the field's path is taken. The
+        scenario's path is taken if no layer has any of it, or if the error is in a combination of fields.
+        """
         if error.joint:
             at = f" (at {self.setting})" if self.axes else ""
             return StudyError(("scenarios", self.name, *error.path), error.sentence + at)
-        depths = range(len(error.path), 0, -1)
-        places = [(path, mapping, depth) for depth in depths for path, mapping in reversed(self.layers)]
-        # If no layer has the field itself, for example because it is missing, the layer with most of its path is taken.
-        sources = (path for path, mapping, depth in places if contains(mapping, error.path[:depth]))
-        return error.under(*next(sources, ("scenarios", self.name)))
+        for depth in range(len(error.path), 0, -1):
+            for path, mapping in reversed(self.layers):
+                if contains(mapping, error.path[:depth]):
+                    return error.under(*path)
+        return error.under("scenarios", self.name)
 
 
 def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any]) -> Iterator[Variant]:
@@ -72,32 +75,32 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any]) -> 
         base, layer = override({}, defaults), root
         base = override(base, overrides)
         axes = base.pop("vary", None) or {}
-        holder = root if "vary" in overrides else ("defaults",)
-        for combination in itertools.product(*_axes(axes, base, (*holder, "vary"))):
+        path_of_axes = (*(root if "vary" in overrides else ("defaults",)), "vary")
+        for combination in itertools.product(*_steps_of_axes(axes, base, path_of_axes)):
             fields = base
             for step in combination:
                 fields = override(fields, step.overrides, inside=step.inside)
-            over = [(step.where, step.overrides) for step in combination]
+            further = [(step.where, step.overrides) for step in combination]
             labels = {step.axis: step.label for step in combination}
-            yield Variant(name, labels, copy.deepcopy(fields), layers + over)
+            yield Variant(name, labels, copy.deepcopy(fields), layers + further)
     except StudyError as error:
         # Errors of axes have the whole path already.
         raise (error if error.path[:1] in (("scenarios",), ("defaults",)) else error.under(*layer)) from None
 
 
 def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = False) -> dict[str, Any]:
-    """Return the fields of a scenario, ``base``, after those of ``overrides``. Nested mappings are merged.
+    """Return the fields of a scenario, ``base``, with those of ``overrides`` in their place. Nested mappings are merged
+    (`_merged`), except that ``vary`` is replaced as a whole.
 
-    Choosing another plug-in by ``name`` drops the old options. Methods and attacks are replaced as a whole, unless
-    ``inside`` is true; a list of names keeps the old options of the plug-ins that it names. ``vary`` is replaced.
-    Raises StudyError if methods or attacks are neither a list of names nor a mapping.
+    Methods and attacks are replaced as a whole, too; but a list of names keeps the old options of the plug-ins that it
+    names, and ``inside`` (`Step`) merges them. Raises StudyError if they are neither a list of names nor a mapping.
     """
     merged = dict(base)
     for key, value in overrides.items():
         if key in PLUGIN_FIELDS:
             merged[key] = _plugins_over(key, merged.get(key), value, inside)
         else:
-            merged[key] = value if key == "vary" else _over(merged.get(key), value)
+            merged[key] = value if key == "vary" else _merged(merged.get(key), value)
     return merged
 
 
@@ -108,14 +111,14 @@ def label(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _over(old: Any, new: Any) -> Any:
-    """Return ``new`` merged into ``old`` if both are mappings and ``new`` does not name another plug-in; otherwise
-    ``new`` alone."""
+def _merged(old: Any, new: Any) -> Any:
+    """Return ``new`` merged into ``old`` if both are mappings; otherwise ``new`` alone. If ``new`` names another
+    plug-in than ``old``, it is returned alone, too, because the old options are not those of the other plug-in."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return new
     if "name" in new and old.get("name") not in (None, new["name"]):
         return new
-    return {**old, **{key: _over(old.get(key), value) for key, value in new.items()}}
+    return {**old, **{key: _merged(old.get(key), value) for key, value in new.items()}}
 
 
 def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
@@ -123,8 +126,8 @@ def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
 
     ``key``: "methods" or "attacks"; ``old``: what the scenario had; ``new``: the override. If ``new`` is a list of
     names, their options are taken from ``old``, None for a name that is not in ``old``. A mapping replaces ``old``,
-    unless ``inside`` is true: then the override comes from an axis that sets single options, such as methods.ga.lr, and
-    is merged into ``old``. Raises StudyError for anything else.
+    except with ``inside``: an axis that sets single options, such as methods.ga.lr, is merged into ``old``. Raises
+    StudyError for anything else.
     """
     old = old or {}
     if isinstance(new, list):
@@ -134,13 +137,13 @@ def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
         return {name: old.get(name) for name in new}
     if not isinstance(new, dict):
         raise StudyError((key,), f"must list names or map names to options, found {as_yaml(new)}")
-    return {**old, **{name: _over(old.get(name), value) for name, value in new.items()}} if inside else new
+    return {**old, **{name: _merged(old.get(name), value) for name, value in new.items()}} if inside else new
 
 
 # ---------------------------------------------------------------- axes
 
 
-def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
+def _steps_of_axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
     """Return the steps of each axis of ``vary``, one step for each value. Raises StudyError for axes or labels that are
     not valid or occur twice.
 
@@ -150,8 +153,8 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
         raise StudyError(where, f"must map axes to their values, found {as_yaml(axes)}")
     steps: list[list[Step]] = []
     for axis, values in axes.items():
-        of_axis = _axis(axis, values, base, where)
-        name, labels = of_axis[0].axis, [step.label for step in of_axis]
+        of_axis = _steps_of_axis(axis, values, base, where)
+        name, labels = of_axis[0].axis, [step.label for step in of_axis]  # an axis "recipe.lr" has the name lr
         if name in [earlier[0].axis for earlier in steps]:
             advice = "map labels to fields under another name"
             raise StudyError((*where, axis), f"is a second axis called {name!r}; {advice}")
@@ -164,24 +167,26 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
     return steps
 
 
-def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Step]:
+def _steps_of_axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Step]:
     """Return one step for each value of an axis: its label and the fields that it sets.
 
-    A list holds values of the field that the axis is named after. A mapping maps labels to the fields that they set.
-    Raises StudyError for anything else. ``base``: the scenario's fields; ``where``: the path of ``vary`` in the study.
+    A list holds values of the field that the axis is named after, such as recipe.lr. A mapping maps labels to the
+    fields that they set. Raises StudyError for anything else, and for a field of a method or attack that the scenario
+    does not have. ``base``: the scenario's fields; ``where``: the path of ``vary`` in the study.
     """
-    at = (*where, axis)
+    path = (*where, axis)
     if isinstance(values, list) and values:
         if any(isinstance(value, dict) for value in values):
-            raise StudyError(at, "lists a mapping; map a label to it instead, as in {small: {model: {name: linear}}}")
-        path = axis.split(".")
-        if path[0] in PLUGIN_FIELDS and len(path) > 1 and path[1] not in base.get(path[0], {}):
-            raise StudyError(at, unknown(path[1], base.get(path[0], {}), f"{path[1]!r} among the {path[0]}"))
-        return [Step(path[-1], label(value), where, nested(path, value), inside=True) for value in values]
+            raise StudyError(path, "lists a mapping; map a label to it instead, as in {small: {model: {name: linear}}}")
+        keys = axis.split(".")
+        if keys[0] in PLUGIN_FIELDS and len(keys) > 1 and keys[1] not in base.get(keys[0], {}):
+            raise StudyError(path, unknown(keys[1], base.get(keys[0], {}), f"{keys[1]!r} among the {keys[0]}"))
+        return [Step(keys[-1], label(value), where, nested(keys, value), inside=True) for value in values]
     if isinstance(values, dict) and values and all(isinstance(value, dict) for value in values.values()):
-        return [Step(axis, text, (*at, text), overrides) for text, overrides in values.items()]
-    problem = f"found {as_yaml(values)}" if not isinstance(values, dict) else "found a value that is not a mapping"
-    raise StudyError(at, f"must list values of the field, or map each value's label to the fields it sets, {problem}")
+        return [Step(axis, text, (*path, text), overrides) for text, overrides in values.items()]
+    found = "a value that is not a mapping" if isinstance(values, dict) else as_yaml(values)
+    expected = "must list values of the field, or map each value's label to the fields it sets"
+    raise StudyError(path, f"{expected}, found {found}")
 
 
 def nested(path: list[str], value: Any) -> dict[str, Any]:

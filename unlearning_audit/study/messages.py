@@ -87,7 +87,7 @@ def plain(value: Any, path: Path = ()) -> Any:
 
 def validated(model: type[Settings], raw: Any, *where: str, also: Iterable[str] = ()) -> Any:
     """Check ``raw``, plain values as `plain` returns them, against the fields of ``model``, and return an instance of
-    it. Raises StudyError about the first error.
+    ``model``. Raises StudyError about one field: the first unknown one, or else the first with an error.
 
     ``where``: the path of ``raw`` in the study. ``also``: names of other fields that may stand beside those of the
     model, for suggestions.
@@ -148,14 +148,14 @@ def _path(error: Mapping[str, Any], raw: Any) -> Path:
         elif isinstance(raw, list) and isinstance(part, int) and part < len(raw):
             path.append(part)
             raw = raw[part]
-        elif not (isinstance(raw, dict) and part == 0):  # a mapping where a list of them may stand
-            break
+        elif not (isinstance(raw, dict) and part == 0):  # skip the 0 of a single mapping where a list may stand
+            break  # the rest are names of pydantic
     return tuple(path)
 
 
 def _allowed(model: type[Settings], path: Path, also: Iterable[str]) -> set[str]:
-    """Return the names of fields that are allowed where the last part of ``path`` stands, for suggestions: those of the
-    settings there and, at the top, ``also``."""
+    """Return the names of fields that are allowed beside the field at ``path``, for suggestions: those of the settings
+    that contain it and, if these are the ``model`` itself, ``also``."""
     names = {*model.model_fields, *also}
     for part in path[:-1]:
         field = model.model_fields.get(str(part))
@@ -173,8 +173,8 @@ def _types(annotation: Any) -> list[type]:
 
 
 def _sentence(errors: Sequence[Mapping[str, Any]], names: set[str]) -> str:
-    """Return one sentence about the pydantic errors of one field. A field that accepts several types may have an error
-    for each.
+    """Return the end of a sentence about the pydantic errors of one field, such as "must be a number, found text". A
+    field that accepts several types may have an error for each; all are named.
 
     ``names``: the fields that are allowed in its place, for suggestions.
     """
@@ -195,7 +195,8 @@ def _sentence(errors: Sequence[Mapping[str, Any]], names: set[str]) -> str:
 
 
 def _expected(error: Mapping[str, Any]) -> str:
-    """Return what pydantic expected, to follow "must": such as "be a whole number" or "have at least 1 item"."""
+    """Return what pydantic expected, to follow "must": such as "be a whole number" or "have at least 1 item". Words
+    that suit JSON are replaced (`WORDS`)."""
     if error["type"] == "missing":  # an item of a tuple
         return "be a longer list"
     if error["type"] == "string_pattern_mismatch":
@@ -208,7 +209,8 @@ def _expected(error: Mapping[str, Any]) -> str:
 
 
 def _hint(expected: str, value: Any) -> str:
-    """Return words to append to a message: that YAML took a number for text, and how to write it; "" for other values.
+    """Return words to append to a message on a number that is written wrongly: how to write it and, if it is text for
+    YAML, that it is. Return "" for other values, and for a fraction where a whole number is expected.
 
     ``expected``: what the field must be, such as "be a whole number".
     """
@@ -218,7 +220,7 @@ def _hint(expected: str, value: Any) -> str:
         number = float(value)
     except ValueError:
         return ""
-    if number.is_integer() and abs(number) < 1e15:
+    if number.is_integer() and abs(number) < 1e15:  # beyond, not every whole number is a float
         number = int(number)
     elif "a number" not in expected:
         return ""

@@ -14,7 +14,8 @@ from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, Sc
 
 
 def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str, Any] | None = None) -> Study:
-    """Check the content of a study's file, ``config``, and return the study with all scenarios expanded.
+    """Check the content of a study's file, ``config``, and return the study with all scenarios expanded: one for each
+    point of its axes and each request of a sequence. Only those that the study selects (``only``) are kept.
 
     ``origin``: the file's name, for messages; ``changes``: fields that the command line sets. Raises StudyError with
     one sentence: the file's name, the field's path, what is wrong and what is allowed.
@@ -35,6 +36,7 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
         for kind, displays in (("tables", file.tables), ("figures", figures)):
             for name, display in displays.items():
                 checks.display(kind, name, display, scenarios)
+        # Among how many scenarios the 5 % of wrong verdicts are divided.
         tests = len(scenarios) if file.family == "study" else 1
         # Everything has been checked: the study is built without a second validation.
         whole = Study.model_construct(**{**dict(file), "scenarios": scenarios, "tests": tests, "figures": figures})
@@ -51,17 +53,18 @@ def select(study: Study, only: Sequence[str]) -> Study:
     If a named scenario selects its samples by the models of another one, the other scenario is kept too. Tables and
     figures that show a dropped scenario are dropped. Raises StudyError for a name that the study does not have.
     """
+    if not only:
+        return study
     scenarios = study.scenarios
     # Of each scenario, the names by which it can be selected.
     names = [{scenario.name, scenario.protocol.name, scenario.record.system or scenario.name} for scenario in scenarios]
+    allowed = sorted(set().union(*names))
     for name in only:
-        if name not in (allowed := set().union(*names)):
-            raise StudyError(
-                ("only",), suggest.unknown(name, sorted(allowed), f"scenario, protocol or system {name!r}")
-            )
-    selected = [not only or bool(labels & set(only)) for labels in names]
-    sources = {s.protocol.options.get("select_from") for s, labels in zip(scenarios, selected, strict=True) if labels}
-    subset = tuple(s for s, labels in zip(scenarios, selected, strict=True) if labels or s.name in sources)
+        if name not in allowed:
+            raise StudyError(("only",), suggest.unknown(name, allowed, f"scenario, protocol or system {name!r}"))
+    selected = [s for s, names_of_s in zip(scenarios, names, strict=True) if names_of_s & set(only)]
+    sources = {s.protocol.options.get("select_from") for s in selected}
+    subset = tuple(s for s in scenarios if s in selected or s.name in sources)
     remaining = {scenario.name for scenario in subset}
     tables = {name: table for name, table in study.tables.items() if remaining.issuperset(table.scenarios)}
     figures = {name: figure for name, figure in study.figures.items() if remaining.issuperset(figure.scenarios)}
@@ -72,14 +75,15 @@ def select(study: Study, only: Sequence[str]) -> Study:
 
 def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
     """Return kind → figure for a study that lists no figures: each kind that a protocol of its scenarios declares,
-    showing those scenarios. Scenarios without attacks are left out."""
-    kinds: dict[str, list[str]] = {}
+    showing the scenarios of such protocols. Scenarios without attacks are left out."""
+    # Kind → names of its scenarios, as the keys of a dict: a name occurs once for all settings of a scenario's axes.
+    names_of: dict[str, dict[str, None]] = {}
     for scenario in scenarios:
-        for kind in scenario.record.figures if scenario.attacks else ():
-            names = kinds.setdefault(kind, [])
-            names += [scenario.name] * (scenario.name not in names)  # one name for all settings of its axes
-    titles = {kind: registry.constant("report/figures", kind, None, "TITLE") for kind in kinds}
-    return {kind: Figure(kind=kind, title=titles[kind], scenarios=names) for kind, names in kinds.items()}
+        if scenario.attacks:
+            for kind in scenario.record.figures:
+                names_of.setdefault(kind, {})[scenario.name] = None
+    titles = {kind: registry.constant("report/figures", kind, None, "TITLE") for kind in names_of}
+    return {kind: Figure(kind=kind, title=titles[kind], scenarios=list(names)) for kind, names in names_of.items()}
 
 
 # ---------------------------------------------------------------- scenarios
@@ -89,7 +93,7 @@ def _scenario(variant: expand.Variant) -> Scenario:
     """Check the fields of one variant and return the scenario with its plug-ins. Raises StudyError with the path of the
     field in the file: in the defaults, in the scenario or in its ``vary``."""
     try:
-        if _imports(variant.fields):
+        if _has_imported_models(variant.fields):
             return _imported(variant)
         fields = validated(ScenarioFile, variant.fields, also=["vary"])
         scenario = Scenario(
@@ -112,9 +116,9 @@ def _scenario(variant: expand.Variant) -> Scenario:
     return scenario
 
 
-def _imports(fields: dict[str, Any]) -> bool:
+def _has_imported_models(fields: dict[str, Any]) -> bool:
     """Return whether a scenario's models were made outside the workflow, so that nothing is loaded, trained or
-    unlearned."""
+    unlearned. Its protocol then offers "imported"."""
     protocol = fields.get("protocol")
     name = protocol.get("name") if isinstance(protocol, dict) else None
     return name in registry.names("protocols") and "imported" in registry.protocol(name).offers
@@ -126,13 +130,13 @@ def _imported(variant: expand.Variant) -> Scenario:
     ``variant``: the scenario's fields at one setting. Raises StudyError for fields that have no effect, and for files
     that do not fit each other.
     """
-    idle: dict[str, dict[str, Any]] = {"data": {}, "model": {}, "recipe": {}}
-    for field in idle:
+    without_effect: dict[str, dict[str, Any]] = {"data": {}, "model": {}, "recipe": {}}
+    for field in without_effect:
         # The first layer, the defaults, is for other scenarios; the others hold fields of this one and of its axes.
         if any(field in layer for _, layer in variant.layers[1:]):
             protocol = variant.fields["protocol"]["name"]
             raise StudyError((field,), f"has no effect with the protocol {protocol}; leave it out")
-    fields = validated(ScenarioFile, {**variant.fields, **idle}, also=["vary"])
+    fields = validated(ScenarioFile, {**variant.fields, **without_effect}, also=["vary"])
     for name, options in fields.methods.items():
         if options:
             why = f"must have no options with the protocol {fields.protocol['name']}, whose logits already exist"
@@ -145,11 +149,12 @@ def _imported(variant: expand.Variant) -> Scenario:
         populations = [population for name in names for population in module.populations(options, name, names).values()]
         for population in populations:
             headers.check(population.files)
-        # Classes are compared with those of the first population.
+        # The numbers of classes are compared with that of the first population, which messages name: an audited one.
         target_first = sorted(populations, key=lambda population: population.kind != "target")
         headers.same_classes(population.files["logits"] for population in target_first if "logits" in population.files)
     except ValueError as error:
         raise StudyError(("protocol", "path"), str(error)) from None
+    # Checkpoints are read by the data and the model in the protocol's options, so these must be valid choices.
     if any(file.startswith("checkpoint_") for population in populations for file in population.files):
         checks.data(choice.choose("data", options.data, "protocol", "data"), ("protocol", "data"))
         if options.model.get("name") not in (None, *registry.defining("models", "READS_FOLDERS")):
@@ -174,11 +179,13 @@ def _tuned(methods: dict[str, Plugin], tune: Tune | None) -> dict[str, Plugin]:
     for name, method in methods.items():
         if tune and method.tune is None and choice.declared_space(method):
             method = choice.tuned(method, tune, "methods", name)
-        if method.tune and (beside := f"{name}_published") in methods:
-            raise StudyError(("methods", beside), "is made by the study, because the method is tuned; leave it out")
         audited[name] = method
         if method.tune:
-            audited[f"{name}_published"] = replace(method, tune=None)
+            published = f"{name}_published"
+            if published in methods:
+                problem = "is made by the study, because the method is tuned; leave it out"
+                raise StudyError(("methods", published), problem)
+            audited[published] = replace(method, tune=None)
     return audited
 
 

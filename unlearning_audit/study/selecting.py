@@ -15,11 +15,9 @@ def check(scenarios: Iterable[Scenario]) -> None:
         source(scenario, scenarios)  # only because it raises for a wrong source
         method_name = next((name for name, method in scenario.methods.items() if method.name != "none"), None)
         if method_name is not None and not scenario.record.forgets:
-            raise StudyError(
-                ("scenarios", scenario.name, "methods", method_name),
-                f"must be left out for the protocol {scenario.protocol.name!r}, which forgets nothing",
-                joint=True,
-            )
+            path = ("scenarios", scenario.name, "methods", method_name)
+            problem = f"must be left out for the protocol {scenario.protocol.name!r}, which forgets nothing"
+            raise StudyError(path, problem, joint=True)
 
 
 def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None:
@@ -29,21 +27,22 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
     one source with the same data, the same values and a protocol that selects.
     """
     protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
-    asked = getattr(protocol, "selects_from", None)  # maps options to a scenario's name, "" if it is missing, or None
-    name = asked(protocol.Options(**scenario.protocol.options)) if asked else None
+    # From the options, a protocol's function tells the source's name, "" if it is missing, None if there is no source.
+    selects_from = getattr(protocol, "selects_from", None)
+    name = selects_from(protocol.Options(**scenario.protocol.options)) if selects_from else None
     if name is None:
         return None
     where, scenarios = ("scenarios", scenario.name, "protocol", "select_from"), list(scenarios)
-    able = [candidate for candidate in scenarios if candidate.record.selects]
-    names = list(dict.fromkeys(candidate.name for candidate in able))
+    candidates = [candidate for candidate in scenarios if candidate.record.selects]
+    names = list(dict.fromkeys(candidate.name for candidate in candidates))
     if name not in names:
         add = f"add a scenario with the protocol {registry.offering('selection')} and name it"
         how = f"name {', '.join(names)}" if names else add
         why = f"names {name!r}, which selects nothing" if name else "is missing"
         raise StudyError(where, f"{why}; {how}", joint=True)
-    same_data = [s for s in able if s.name == name and (s.data, s.use) == (scenario.data, scenario.use)]
+    same_data = [s for s in candidates if s.name == name and (s.data, s.use) == (scenario.data, scenario.use)]
     # An axis that only the source has excludes none of its variants; if several variants are left, an error follows.
-    matches = [s for s in same_data if all(scenario.axes.get(axis, at) == at for axis, at in s.axes.items())]
+    matches = [s for s in same_data if all(scenario.axes.get(axis, label) == label for axis, label in s.axes.items())]
     if len(matches) != 1:
         count = "no variant has" if not matches else f"{len(matches)} variants have"
         advice = "give both the same data and axes"

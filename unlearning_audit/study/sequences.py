@@ -18,7 +18,7 @@ TOGETHER = "_at_once"
 
 def check(scenario: Scenario) -> None:
     """Raise StudyError for an axis or a recipe that a sequence of requests does not allow."""
-    if _count(scenario) == 1:
+    if _number_of_requests(scenario) == 1:
         return
     if AXIS in scenario.axes:
         raise StudyError(("vary", AXIS), "must have another name where the protocol has requests", joint=True)
@@ -31,10 +31,10 @@ def steps(scenario: Scenario) -> Iterator[Scenario]:
     """Yield one scenario for each request of a sequence, the state after that request; the scenario itself if there is
     only one.
 
-    In a sequence, each method that unlearns is present twice: for one request after the other, and for all of them
-    together.
+    In a sequence, each method that unlearns is present twice: under its name for one request after the other, and under
+    a name that ends in `TOGETHER` for all requests until then at once.
     """
-    if _count(scenario) == 1:
+    if _number_of_requests(scenario) == 1:
         yield scenario
         return
     methods, together = {}, []
@@ -43,12 +43,12 @@ def steps(scenario: Scenario) -> Iterator[Scenario]:
         if method.name not in INDIFFERENT:
             together.append(name + TOGETHER)
             methods[name + TOGETHER] = method
-    for request in range(1, _count(scenario) + 1):
+    for request in range(1, _number_of_requests(scenario) + 1):
         axes = {**scenario.axes, AXIS: str(request)}
         setting = ";".join(f"{axis}={label}" for axis, label in axes.items())
         yield replace(scenario, axes=axes, setting=setting, methods=methods, request=request, at_once=tuple(together))
 
 
-def _count(scenario: Scenario) -> int:
+def _number_of_requests(scenario: Scenario) -> int:
     """Return the number of requests of a scenario's protocol, 1 without a sequence."""
     return int(scenario.protocol.options.get("requests", 1))
