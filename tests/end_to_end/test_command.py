@@ -168,13 +168,13 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
     rng = np.random.default_rng(0)
     Path("results").mkdir()
     for name, memory in (("none", 2.0), ("retrain", 0.0), ("mine", 0.5)):
-        sides = ["forget"] * 30 + ["heldout"] * 30
-        lines = [f"s{i},{side},{rng.normal(memory * (i < 30))}\n" for i, side in enumerate(sides)]
+        lines = [f"s{i},{'forget' if i < 30 else 'heldout'},{rng.normal(memory * (i < 30))}\n" for i in range(60)]
         Path(f"results/{name}.txt").write_text("sample,side,score\n" + "".join(lines))
-    assert ended("try", "mine.py", "--on", "results") == 0
+    assert after_edit("method=method", "method=method, entry=method", "try", "mine.py", "--on", "results") == 0
     output = capsys.readouterr().out
     assert "mine.py is valid: a reader of result files" in output
     assert "results/retrain.txt: retrain; 30 forgotten and 30 held-out samples; score" in output
+    assert "results/mine.txt:mine: mine; 30 forgotten and 30 held-out samples; score" in output
     assert ended("read", "results", "--reader", "mine.py", "--only-write") == 0
     assert ": none, retrain, mine; 30 samples to forget" in capsys.readouterr().out
     assert ended("read", "results", "--reader", "mine.py", "--only-write", "--json") == 0

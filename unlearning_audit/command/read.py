@@ -162,7 +162,8 @@ def attempt(file: str, place: str, options: dict[str, Any]) -> str:
     for model in models:
         columns = [*model.scores, *model.readings]
         about = f"{int(model.forget.sum())} forgotten and {int(model.heldout.sum())} held-out samples"
-        lines.append(f"  {model.file}: {model.name}; {about}; {', '.join(columns) or 'nothing of any sample'}")
+        source = f"{model.file}:{model.entry}" if model.entry else model.file
+        lines.append(f"  {source}: {model.name}; {about}; {', '.join(columns) or 'nothing of any sample'}")
     return "\n".join([*lines, f"Next: audit read {place} --reader {file}"])
 
 
