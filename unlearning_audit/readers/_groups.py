@@ -111,6 +111,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         for group in groups:
             group.retrain = []  # the models that found these groups were not retrained
     _add_none([model for model in large if model.role == NONE], groups, unplaced)
+    # Each unlearned model becomes one of the models of a method, in the only group that fits it best.
     for model in large:
         if model.role != UNLEARNED:
             continue
@@ -127,6 +128,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     refused = next((why for model, why in unplaced.items() if model.role == UNLEARNED), "")
     if refused and not any(group.methods for group in groups):
         raise ValueError(refused)
+    # Methods are put in natural order, and get names that a study allows; a control and other recipes are split off.
     for group in groups:
         group.notes += _notes_on_copies(group)
         group.notes += dict.fromkeys(note for model in group.models for note in model.notes)

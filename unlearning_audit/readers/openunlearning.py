@@ -132,8 +132,9 @@ def _fields(log: dict[str, Any], place: str) -> Iterator[_Field]:
     """Yield the parts of a log that hold values of samples, sorted by the names of the metrics: the entry of a metric,
     and the two entries inside that of an attack, one for each side.
 
-    Some tools write the index 0.0 for 0, or a list in the order of the index. A sample whose values are no mapping has
-    none. ``place``: file and keys of the log, for the ValueError on values that are neither a mapping nor a list.
+    Some tools write the index 0.0 for 0, or a list in the order of the index. Whatever stands for a single sample and
+    is no mapping counts as a sample without values. ``place``: file and keys of the log, for the ValueError on values
+    that are neither a mapping nor a list.
     """
     for metric, entry in sorted(log.items()):
         entries = {metric: entry, **entry} if isinstance(entry, dict) else {}

@@ -51,7 +51,7 @@ def _model(path: Path, root: Path) -> Model:
     means: dict[str, float] = {}
     splits = _splits(_texts.read_json(path))
     for split, entry in splits.items():
-        # A key of `PREFIX`. A split that names no part, such as eval_log.json, is of retained samples.
+        # The word of the split, a key of `PREFIX`. A split without such a word in its name is of retained samples.
         word = next((word for word in ("forget", "real_author", "real_world") if word in split), "retain")
         part = {"forget": FORGET, "retain": RETAIN}.get(word, OTHER)
         means |= _add_split(model, entry, part, PREFIX[word], f"{path}: {split}")
