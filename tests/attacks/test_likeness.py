@@ -12,7 +12,7 @@ def world(seed, models=6, samples=80, classes=4, common=1.0, noise=0.5):
 
 
 def pairs(before, after, kind):
-    return [(i, j) for relation, i, j in likeness.mixed(before, after) if relation == kind]
+    return [(i, j) for relation, i, j in likeness.signs_of_mixing(before, after) if relation == kind]
 
 
 def test_distances_are_those_written_out():
@@ -22,7 +22,7 @@ def test_distances_are_those_written_out():
         spread = np.sqrt(np.mean([np.var(middle[0][i][:, c]) for c in range(4)]))
         for j in range(3):
             expected = np.sqrt(np.mean((middle[0][i] - middle[1][j]) ** 2)) / spread
-            np.testing.assert_allclose(likeness.apart(first, second)[i, j], expected)
+            np.testing.assert_allclose(likeness.distances(first, second)[i, j], expected)
 
 
 @pytest.mark.parametrize("noise", [1.0, 0.1, 0.001])
@@ -46,7 +46,7 @@ def test_models_that_were_not_mixed_are_none(seed):
     same = np.tile(rng.normal(size=(1, 1, 4)), (6, 80, 1))
     half = (before + before.mean(0)) / 2
     for after in (before, 1e-3 * before, world(seed + 1, noise=0.2), half, constant, same, np.zeros_like(before)):
-        assert list(likeness.mixed(before, after)) == []
+        assert list(likeness.signs_of_mixing(before, after)) == []
 
 
 def test_twins_are_found_through_a_little_noise_and_constants():

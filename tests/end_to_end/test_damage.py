@@ -136,7 +136,7 @@ def test_the_run_stops_and_says_why(place, artifact, rule):
 #: Of what a study shows: the file, and who reads it.
 SHOWN = {
     "metrics/*-finetune-*/metrics.csv": rows.read,
-    "tiny/metrics.csv": rows.read_union,
+    "tiny/metrics.csv": rows.read_study,
     "tiny/cost.csv": cost.read,
     "tiny/tables/meta.csv": meta.read,
     "tiny/tables/quality.md": embed.download,

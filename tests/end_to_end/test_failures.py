@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from unlearning_audit.evaluation.arrays import Logits
-from unlearning_audit.evaluation.rows import FAILURE, read_union
+from unlearning_audit.evaluation.rows import FAILURE, read_study
 from unlearning_audit.report import ending, failures
 from unlearning_audit.store.files import read_json
 from unlearning_audit.training.stack import read_models
@@ -121,7 +121,7 @@ def notes(place, method, metric):
 def test_the_run_ends_with_a_status_and_a_line_for_each_failure(failed):
     place, process = failed
     assert process.returncode != 0
-    sentences = failures.lines(read_union(place.folder / "results/tiny/metrics.csv", metrics=[FAILURE]))
+    sentences = failures.lines(read_study(place.folder / "results/tiny/metrics.csv", metrics=[FAILURE]))
     mixed = [line for line in sentences if line not in LINES]
     assert {*sentences} == {*LINES, *mixed}
     assert all(any(name in line for line in mixed) for name in MIXING)

@@ -90,7 +90,7 @@ def others(tree, tmp_path_factory):
 def rows_of(results: Path) -> dict:
     """(scenario, method, attack, metric, role) → the row that is about nothing else; failures by their kind."""
     numbers = {}
-    for record in rows.read_union(results / "metrics.csv"):
+    for record in rows.read_study(results / "metrics.csv"):
         row = record.row
         if isinstance(row, rows.Failure):
             numbers[record.scenario, record.method, "failed"] = row

@@ -8,7 +8,7 @@ import pytest
 from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation import signal_files
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership
-from unlearning_audit.evaluation.canaries import unpaired
+from unlearning_audit.evaluation.canaries import pairs_problem
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.features import Features
 from unlearning_audit.evaluation.generations import Generations
@@ -223,7 +223,7 @@ def turned(mask, *places):
     ],
 )
 def test_each_model_forgot_one_of_two_canaries_and_never_saw_the_other(pair, forget, heldout, problem):
-    message = unpaired(pair, forget, heldout)
+    message = pairs_problem(pair, forget, heldout)
     assert message.startswith(problem) if problem else message == ""
 
 

@@ -63,7 +63,7 @@ def evaluation(**files):
 
 def test_batches_are_stacked_in_their_order(study):
     loaded = evaluation()
-    np.testing.assert_array_equal(loaded.original, np.concatenate([Logits.read(path).logits for path in ORIGINALS]))
+    assert np.array_equal(loaded.outputs(ORIGINALS).logits, np.concatenate([Logits.read(p).logits for p in ORIGINALS]))
     assert loaded.unlearned.shape == (5, SAMPLES, CLASSES)
     np.testing.assert_array_equal(loaded.membership.seed, [0, 1, 2, 0, 1])
     np.testing.assert_array_equal(loaded.target, [False, True, True, False, True])
@@ -140,12 +140,12 @@ def test_the_reference_of_a_sample_are_shadow_models_that_never_saw_it(study):
     for batch, models in enumerate((3, 2)):
         membership(models, shadow=[0, 1]).write(f"splits{batch}.npz")
     loaded = evaluation()
-    logp = loaded.original.astype(np.float64)
+    logp = loaded.outputs(ORIGINALS).logits.astype(np.float64)
     logp = (logp - np.log(np.exp(logp).sum(-1, keepdims=True)))[:, INDEX, Y]
     of = loaded.signal("reference_logp", loaded.unlearned_files, np.ones(5, bool), np.array([0, 4, 5]))
     expected = [[np.nan, *logp[[s for s in (0, 1, 3, 4) if s != model]][:, [4, 5]].mean(0)] for model in range(5)]
     np.testing.assert_allclose(of, expected, rtol=1e-6)
-    assert shadow.mask_of({"reference_logp": of}).tolist() == [[False, True, True]] * 5
+    assert shadow.known_mask({"reference_logp": of}).tolist() == [[False, True, True]] * 5
 
 
 def test_without_retrained_models_there_is_nothing_to_compare_with():

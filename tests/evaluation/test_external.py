@@ -37,7 +37,7 @@ def test_scores_and_the_swap_test_are_those_of_the_workflow(workdir):
     whole = only(planned(attacks=ATTACKS), "swap")
     rows = run(whole, "mine")["mine"]
     node = next(node for node in whole.nodes["metrics"].values() if "mine" in node.name)
-    evaluation = opening.imported(node.settings["populations"], node.inputs["populations"])
+    evaluation = opening.imported_evaluation(node.settings["populations"], node.inputs["populations"])
     first, second = evaluation.membership, evaluation.others["shadow"].membership
     second = replace(second, shadow=~second.shadow, seed=second.seed + 8, block=second.block + 2)
     Membership.concatenate([first, second]).write("native/membership.npz")

@@ -109,7 +109,7 @@ def test_attacks_with_a_model_per_sample_are_not_asked_where_shadow_models_know_
     y, order = np.zeros(15, np.int64), slice(None, None, -1 if other else None)
     sides = {mask: getattr(MEMBER, mask)[:, order].copy() for mask in ("train", "forget", "heldout")}
     evaluation = population(MEMBER, y=y, others={"shadow": population(replace(MEMBER, **sides), 5, y=y)})
-    scores = list(scoring.scored(evaluation, "it", registry.load("attacks", name), {"options": {}}, 0))
+    scores = list(scoring.score_by_shadows(evaluation, "it", registry.load("attacks", name), {"options": {}}, 0))
     assert [part["form"][0] for part in scores] == ["unlearned"] * (not other)
     why = evaluation.missing.get("it/unlearned", "")
     assert why.startswith("the shadow models cover other samples") if other else not why
@@ -130,12 +130,12 @@ def test_what_is_wrong_with_an_attack_of_a_user_is_told_without_shadow_models(mo
     Path("mine.py").write_text(f"{head}def score(logits, y, shadow, options, rng):\n    {line}\n")
     evaluation, module = population(MEMBER), registry.load("attacks", "mine", "mine.py")
     if "learns" in words:
-        assert list(scoring.scored(evaluation, "mine", module, {"options": {}}, 0)) == []
+        assert list(scoring.score_by_shadows(evaluation, "mine", module, {"options": {}}, 0)) == []
         assert evaluation.missing["mine/trained"].startswith(words)
         assert evaluation.missing["mine/trained"].endswith("line 4, in score: ValueError: no members")
     else:
         with pytest.raises(PluginError, match=words):
-            list(scoring.scored(evaluation, "mine", module, {"options": {}}, 0))
+            list(scoring.score_by_shadows(evaluation, "mine", module, {"options": {}}, 0))
 
 
 def test_a_reference_holds_samples_that_its_models_know_from_one_side_only():

@@ -37,14 +37,14 @@ def test_rows_round_trip_in_full_precision(tmp_path):
 @pytest.mark.parametrize("metrics", [None, ["q"], ["auc", "failed"]])
 def test_some_records_are_those_of_the_whole_with_their_axes(tmp_path, scenarios, metrics):
     path = tmp_path / "metrics.csv"
-    rows.write_union(path, "s", RECORDS)
+    rows.write_study(path, "s", RECORDS)
     expected = [
         record
         for record in RECORDS
         if (scenarios is None or record.scenario in scenarios)
         and (metrics is None or getattr(record.row, "metric", "failed") in metrics)
     ]
-    assert repr(rows.read_union(path, scenarios, metrics)) == repr(expected)
+    assert repr(rows.read_study(path, scenarios, metrics)) == repr(expected)
     first = next(csv.DictReader(path.open(encoding="utf-8", newline="")))
     owner = ("study", "scenario", "protocol", "method", "axis_epsilon", "axis_model", "model")
     assert [first[name] for name in owner] == ["s", "a", "swap", "scrub", "8", "", ""]

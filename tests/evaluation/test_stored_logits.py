@@ -42,9 +42,9 @@ def answers(path):
 def test_models_and_samples_come_in_the_order_of_the_data(answers, models, rows):
     expected = LOGITS if models is None else LOGITS[models]
     expected = expected if rows is None else expected[:, rows]
-    np.testing.assert_array_equal(answers.of(models, rows), expected)
+    np.testing.assert_array_equal(answers.stacked(models, rows), expected)
     np.testing.assert_array_equal(answers.logits, LOGITS)
-    np.testing.assert_array_equal(answers.of(models, rows), expected)  # now from memory
+    np.testing.assert_array_equal(answers.stacked(models, rows), expected)  # now from memory
 
 
 def test_a_file_read_whole_is_what_was_written(path):

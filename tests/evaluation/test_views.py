@@ -23,13 +23,13 @@ WHOLE = "must hold one whole number for each of 5 rows"
     ],
 )  # fmt: skip
 def test_views_name_their_parents(parent, view, problem):
-    message = views.wrong(PART, parent, view)
+    message = views.problem(PART, parent, view)
     assert problem in message if problem else message == ""
 
 
 def test_views_of_a_sample_come_in_their_order():
     parent, view = np.array([2, -1, -1, 1, 2, 1, 2]), np.array([1, 0, 0, 1, 1, 3, 1])
     expected = [[-1] * 3, [3, -1, -1], [0, 4, 6], *[[-1] * 3] * 4]
-    assert views.of("paraphrase", parent, view, 7).tolist() == expected
-    assert views.of("refusal", parent, view, 2).tolist() == [[-1], [5]]
-    assert views.of("perturbed", parent, view, 3).shape == views.of("perturbed", None, None, 3).shape == (3, 0)
+    assert views.rows_of("paraphrase", parent, view, 7).tolist() == expected
+    assert views.rows_of("refusal", parent, view, 2).tolist() == [[-1], [5]]
+    assert [views.rows_of("perturbed", *given, 3).shape for given in ((parent, view), (None, None))] == [(3, 0)] * 2

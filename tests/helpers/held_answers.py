@@ -14,12 +14,12 @@ class Held:
     def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
         return rates.predicted(self.logits if models is None else self.logits[models])
 
-    def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
+    def stacked(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         logits = self.logits if models is None else self.logits[models]
         return logits if rows is None else logits[:, rows]
 
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
-        logits = self.of(models, rows)
+        logits = self.stacked(models, rows)
         return stats.phi(logits=logits, y=np.broadcast_to(labels, logits.shape[:2]))
 
     def by_model(self, models: np.ndarray | None = None):

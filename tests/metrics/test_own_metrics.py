@@ -50,7 +50,7 @@ class Known(Evaluation):
 
 def evaluated(path, text, key="mine", **options):
     path.write_text(text)
-    return script.evaluated(key, {"name": key, "options": options}, str(path), Known(), {})
+    return script.evaluate(key, {"name": key, "options": options}, str(path), Known(), {})
 
 
 def test_a_metric_is_called_as_the_study_calls_it_and_decides(tmp_path):

@@ -202,15 +202,15 @@ def test_the_most_exposed_are_shown_once_and_the_file_reads_back(tmp_path):
     assert [entry["content"] for entry in table] == ["1", "2", "", ""]
     path = tmp_path / "records.csv"
     lists.write(path, table, lists.UNION)
-    summary = lists.exposed(path)["a", ""]["none"]
+    summary = lists.read_summaries(path)["a", ""]["none"]
     assert (summary.looked, summary.recognised, summary.people, summary.classes) == (4, 3, None, {0: 1, 1: 2})
     assert summary.false == pytest.approx(0.3)
     assert [record["sample"] for record in summary.records] == [1, 0]
     path.write_text(path.read_text().replace("0.01", "much"))
     with pytest.raises(ArtifactError, match="could not convert string to float: '-much'"):
-        lists.exposed(path)
+        lists.read_summaries(path)
     people = [line(0, 0.01, person=7), line(1, 0.02, person=7), line(2, 0.5, 0, person=8)]
-    assert lists.summed(people).people == (1, 2), "people are counted once"
+    assert lists.summary(people).people == (1, 2), "people are counted once"
 
 
 def test_beside_each_stands_the_most_familiar_unseen_record_of_its_label(tmp_path):
@@ -226,7 +226,7 @@ def test_beside_each_stands_the_most_familiar_unseen_record_of_its_label(tmp_pat
     assert [(entry["beside"], entry["sample"], entry["score"]) for entry in beside] == expected
     path = tmp_path / "records.csv"
     lists.write(path, [{**STUDY, **entry} for entry in table], lists.UNION)
-    exposed = lists.exposed(path)["a", ""]["none"]
+    exposed = lists.read_summaries(path)["a", ""]["none"]
     assert (exposed.looked, exposed.recognised, [entry["sample"] for entry in exposed.records]) == (4, 3, [1, 0, 5])
     contents = {key: entry["content"] for key, entry in exposed.unseen.items()}
     assert contents == {(0, 0, 1): "3", (0, 0, 0): "6", (0, 0, 5): "4"}

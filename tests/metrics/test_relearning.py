@@ -54,7 +54,7 @@ def rows_of(tmp_path, *, x=None, y=None, compared=True):
     logits[:, 6] = np.eye(2)[1 - y[6]]
     evaluation = SimpleNamespace(
         membership=member, target=target, originals=["original"], labels_of=lambda models: y,
-        outputs=lambda files: SimpleNamespace(of=lambda models, rows: logits[np.ix_(models, rows)]),
+        outputs=lambda files: SimpleNamespace(stacked=lambda models, rows: logits[np.ix_(models, rows)]),
         data=SimpleNamespace(x=np.zeros((8, 2)) if x is None else x, y=y),
         relearned_files=[relearned(tmp_path / "own.npz", "own")],
         compared_relearned_files=[relearned(tmp_path / "other.npz", "other")] if compared else None,

@@ -27,7 +27,7 @@ def test_canaries_of_later_requests_are_no_pairs_yet():
     whole = draw(one_run, canaries=30, requests=3)
     for request in range(1, 4):
         assert (whole.until(request).pair >= 0).sum() == 20 * request
-        of_part = whole.part(request).pair
+        of_part = whole.of_request(request).pair
         assert np.unique(of_part[of_part >= 0]).tolist() == list(range(10 * request - 10, 10 * request))
 
 
@@ -81,14 +81,14 @@ def test_every_request_that_was_made_may_decide_by_itself(tmp_path, request_made
     member = evaluation.membership[evaluation.target]
     for i, part in enumerate(parts.values(), 1):
         assert (part.value.max(), part.rule) == (0.0, swap.DECIDES["advantage"])
-        samples = (member.part(i).forget | member.part(i).heldout).any(axis=0)
+        samples = (member.of_request(i).forget | member.of_request(i).heldout).any(axis=0)
         np.testing.assert_array_equal(part.index, np.flatnonzero(samples))
 
 
 def test_a_request_that_is_still_known_is_found_by_itself_and_the_control_decides_nothing(tmp_path):
     """Scores that know the first of three requests: its own advantage is 1, and .33 that of all together."""
     evaluation = looked_up(tmp_path, draw(requests=3), 3)
-    first = evaluation.membership[evaluation.target].part(1).forget
+    first = evaluation.membership[evaluation.target].of_request(1).forget
     vars(evaluation)["scores"] = {("mine", "trained"): (first * 1.0, first)}
     parts = requests.effects(evaluation, requests.Options(decides=True))
     assert [part.value.mean() for part in parts.values()] == [1.0, 0.0, 0.0]

@@ -9,7 +9,7 @@ from unlearning_audit import stats
 from unlearning_audit.data import _tokens, question_answer
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.generations import Generations, Sampled, queried
+from unlearning_audit.evaluation.generations import Generations, Sampled, continued_samples
 from unlearning_audit.metrics import (
     _answers,
     fluency,
@@ -231,7 +231,7 @@ def evaluation(tmp_path):
     answers = _tokens.encoded(tokenizer, [" ".join(six) for six in words])
     length = 3 + max(map(len, answers))
     part = (np.arange(20) >= 16).astype(np.uint8)
-    index = queried(member(), part, 4)
+    index = continued_samples(member(), part, 4)
 
     def written(name, correct):
         tokens = np.full((*index.shape, length), -1, np.int32)

@@ -70,10 +70,10 @@ def test_the_union_has_a_column_for_every_axis_and_is_read_as_it_was_written(tmp
         ("ssd", "accuracy", {"epsilon": "8"}), ("ssd", "unchanged", {"epsilon": "8"}),
         ("none", "accuracy", {"epsilon": "8"}),
     ]  # fmt: skip
-    rows_of.write_union(tmp_path / "metrics.csv", "study", records)
+    rows_of.write_study(tmp_path / "metrics.csv", "study", records)
     line = next(csv.DictReader((tmp_path / "metrics.csv").open()))
     assert (float(line["value"]), line["axis_epsilon"], line["role"]) == (0.1 + 0.2, "8", "test")
-    assert repr(rows_of.read_union(tmp_path / "metrics.csv")) == repr(records)
+    assert repr(rows_of.read_study(tmp_path / "metrics.csv")) == repr(records)
 
 
 NAN = "results/unlearn/x/logits.npz: field 'logits' has 3 values that are NaN or infinite; what made it diverged"

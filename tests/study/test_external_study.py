@@ -84,7 +84,7 @@ def test_shadow_models_of_other_samples_are_never_matched_by_column(workdir):
         whole = planned(attacks=["kde"])
         run(whole, "mine")
         node = next(n for n in whole.nodes["metrics"].values() if "mine" in n.name)
-        case = opening.imported(node.settings["attacked"], node.inputs["attacked"])
+        case = opening.imported_evaluation(node.settings["attacked"], node.inputs["attacked"])
         columns[bool((labels == y).all())] = dict(case.shadows(()))["unlearned"].y.shape[-1]
     shadow_columns = (forget | (train.any(0) & ~train)).any(0).sum()
     assert columns == {True: targets.sum(), False: shadow_columns}

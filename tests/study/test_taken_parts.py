@@ -31,8 +31,8 @@ def computed(tmp_path, monkeypatch):
 
         monkeypatch.setattr(module, name, wrapper)
 
-    seen(scoring, "scored", 1)
-    seen(measuring, "evaluated", 0)
+    seen(scoring, "score_by_shadows", 1)
+    seen(measuring, "evaluate", 0)
 
     def make(study, folder="place"):
         place = tmp_path / folder

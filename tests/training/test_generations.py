@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from unlearning_audit import ROOT
 from unlearning_audit.data import _tokens
 from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.evaluation.generations import Generations, Sampled, queried
+from unlearning_audit.evaluation.generations import Generations, Sampled, continued_samples
 from unlearning_audit.training import generation
 
 from passage_cases import member
@@ -108,10 +108,10 @@ def test_a_batch_of_shadow_models_alone_says_nothing(tmp_path, monkeypatch, sett
 
 def test_who_is_asked_depends_on_the_model_alone():
     whole, part = member(), (np.arange(20) >= 16).astype(np.uint8)
-    index = queried(whole, part, 3)
+    index = continued_samples(whole, part, 3)
     assert index.shape == (3, 8 + 3 + 3)
     for samples in map(set, index):
         assert samples >= set(range(8))
         assert len(samples & set(range(8, 16))) == len(samples & set(range(16, 20))) == 3
-    assert np.array_equal(queried(whole[np.array([2])], part, 3), index[[2]])
+    assert np.array_equal(continued_samples(whole[np.array([2])], part, 3), index[[2]])
     assert len({tuple(row) for row in index}) > 1, "other models, other retained samples"

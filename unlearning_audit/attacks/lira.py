@@ -44,10 +44,10 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     signals.same_samples(logits, y, shadow)
     phi = signals.per_model(signals.phi, logits, y)
     pool = signals.per_model(signals.phi, shadow.logits, shadow.y)
-    per_sample.require(shadow.nonmember, minimum=options.minimum, side="non-member")
+    per_sample.require_models(shadow.nonmember, minimum=options.minimum, side="non-member")
     centre, spread = _gaussian(pool, shadow.nonmember, options)
     if options.mode == "online":
-        per_sample.require(shadow.member, minimum=options.minimum, side="member")
+        per_sample.require_models(shadow.member, minimum=options.minimum, side="member")
         log_p_in = density.gaussian(phi, *_gaussian(pool, shadow.member, options))
         value = log_p_in - density.gaussian(phi, centre, spread)
         return value, value > 0

@@ -68,13 +68,13 @@ def prior(
     ``member`` and ``nonmember`` bool [models, samples]. Raises ValueError for samples with fewer than ``minimum``
     models on a needed side.
     """
-    per_sample.require(nonmember, minimum=options.minimum, side="non-member", leave_out=leave_out)
+    per_sample.require_models(nonmember, minimum=options.minimum, side="non-member", leave_out=leave_out)
     out = per_sample.mean(p, nonmember, leave_out=leave_out)
     if options.mode == "offline":
         value = 0.5 * (1 + options.a) * out + 0.5 * (1 - options.a)
     else:
         both_sides = np.logical_or(~nonmember.all(axis=0), options.z == "others")
-        per_sample.require(member[:, both_sides], minimum=options.minimum, side="member", leave_out=leave_out)
+        per_sample.require_models(member[:, both_sides], minimum=options.minimum, side="member", leave_out=leave_out)
         with np.errstate(invalid="ignore"):  # of samples that nobody saw
             value = np.where(both_sides, 0.5 * (out + per_sample.mean(p, member, leave_out=leave_out)), out)
     return np.maximum(value, np.finfo(np.float64).tiny)  # keeps the ratio finite where every p rounds to 0

@@ -78,7 +78,7 @@ class Audit:
         ``ci_high`` (95 %) and ``n``, of how many; ``note``, which says why a value is missing; and those that say what
         the number is of, such as ``role`` (of the samples) and ``pair``.
         """
-        records = rows.read_union(self._results / "metrics.csv")  # numbers, and failures, which are left out below
+        records = rows.read_study(self._results / "metrics.csv")  # numbers, and failures, which are left out below
         table = [(record.method, *astuple(record.row)) for record in records if isinstance(record.row, rows.Row)]
         return pandas.DataFrame(table, columns=["method", *rows.COLUMNS])
 
@@ -452,7 +452,7 @@ def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) 
 def _messages(place: Path, method: str) -> Iterator[list[str]]:
     """Yield three lists of lines from the results in the folder ``place``: the failures of the run, the doubts about
     models, and the remarks, each line once. They call the audited models target, and not by the path of their files."""
-    records = rows.read_union(place / "results" / STUDY / "metrics.csv")  # numbers, notes of models, and failures
+    records = rows.read_study(place / "results" / STUDY / "metrics.csv")  # numbers, notes of models, and failures
     intact = [record.row for record in records if isinstance(record.row, rows.Row)]
     # The keys are the notes of either kind, each once and in order.
     notes = [dict.fromkeys(row.note for row in intact if row.metric == kind) for kind in ("doubt", "remark")]

@@ -85,7 +85,7 @@ class Source:
             )
         if y.dtype != np.int64 or y.shape != (n,):
             raise ValueError(f"y is {y.dtype} {y.shape}; it must be int64 ({n},), one label for each row of x")
-        if problem := views.wrong(part, self.parent, self.view):
+        if problem := views.problem(part, self.parent, self.view):
             raise ValueError(problem)
         if part.dtype != np.uint8 or part.shape != (n,) or (part > (1 if self.parent is None else 2)).any():
             raise ValueError(f"part must be uint8 ({n},) with 0 (train) or 1 (test) for each row of x")

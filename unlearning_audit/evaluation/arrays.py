@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unlearning_audit.evaluation.canaries import unpaired
+from unlearning_audit.evaluation.canaries import pairs_problem
 from unlearning_audit.evaluation.logits import Logits
 from unlearning_audit.evaluation.samples import Data
 from unlearning_audit.evaluation.stored import Stored
@@ -85,14 +85,14 @@ class Membership(Stored):
 
     @property
     def queries(self) -> np.ndarray:
-        """Return the samples that attacks score, bool [models, samples]: forgotten, held out, or part of a later
-        request."""
+        """Return the samples that attacks score, bool [models, samples]: forgotten, held out, or part of a request
+        that was not made yet."""
         queried = self.forget | self.heldout
         return np.asarray(queried if self.request is None else queried | (self.request > 0))
 
     def until(self, request: int) -> "Membership":
-        """Return the memberships after the first ``request`` requests. Samples of later requests are not forgotten yet,
-        and their canaries are not pairs yet."""
+        """Return the memberships after the first ``request`` requests of a sequence. Samples of later requests are
+        neither forgotten nor held out yet, and their canaries are not pairs yet."""
         past = np.asarray(self.request) <= request
         later = (~past).any(axis=0)
         return replace(
@@ -100,9 +100,10 @@ class Membership(Stored):
             pair=None if self.pair is None else np.where(later, -1, self.pair),
         )  # fmt: skip
 
-    def part(self, request: int) -> "Membership":
-        """Return the memberships of one request alone, whether it was made or not. Its samples that models were trained
-        on are ``forget``, its other samples ``heldout``; canaries of other requests are not pairs."""
+    def of_request(self, request: int) -> "Membership":
+        """Return the memberships as if ``request`` were the only one, whether it was made or not. Its samples that
+        models were trained on are ``forget``, its other samples ``heldout``. Canaries of other requests are not
+        pairs."""
         requested = np.asarray(self.request == request)
         return replace(
             self, forget=requested & self.train, heldout=requested & ~self.train, request=None,
@@ -120,8 +121,8 @@ class Membership(Stored):
         return y if self.labels is None else self.labels
 
     def originals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return which models have to be trained, int64 [originals], and for each model the place in that list of the
-        model that it copies, int64 [models]."""
+        """Return the numbers of the models that have to be trained, int64 [originals], and for each model the position
+        of its original among these, int64 [models]. Without copies, every model is its own original."""
         if self.replicate is None:
             models = np.arange(len(self.seed))
             return models, models
@@ -129,36 +130,36 @@ class Membership(Stored):
         return trained, copies
 
     def unlearning_seeds(self) -> list[int]:
-        """Return one seed per model. Copies of one original get different seeds, and so do the requests of a
-        sequence."""
+        """Return one seed per model. It is the model's own seed, but copies of one original get different ones, and so
+        do the second and later requests of a sequence."""
         seeds = self.seed.tolist()
         if self.replicate is not None:
             seeds = [seed_of(seed, "replicate", number) for seed, number in zip(seeds, self.replicate, strict=True)]
         return seeds if self.request_count < 2 else [seed_of(seed, "request", self.request_count) for seed in seeds]
 
     def __getitem__(self, models: np.ndarray | slice) -> "Membership":
-        """Return the memberships of some of the models."""
-        return Membership(
-            **{name: value if name in self.SHARED else value[models] for name, value in self.arrays().items()}
-        )
+        """Return the memberships of some of the models. Fields that all models share stay as they are."""
+        fields = {name: value if name in self.SHARED else value[models] for name, value in self.arrays().items()}
+        return Membership(**fields)
 
     def write(self, path: str | Path) -> None:
-        """Write atomically. Raises ArtifactError if the fields have other dtypes or shapes, or contradict each
-        other."""
+        """Write atomically. Raises ArtifactError if there is no model, if the fields have other dtypes or shapes, or if
+        they contradict each other."""
         check = Check(path, self.arrays())
         self.checked(check)
         if not len(self.train):
             check.fail("train", "holds no model")
-        for name, mask in {"forget": self.forget & ~self.train, "heldout": self.heldout & self.train}.items():
-            if mask.any():  # a text times a bool: "not" is said of forget only
-                check.fail(name, f"has {int(mask.sum())} entries that are {'not ' * (name == 'forget')}in train")
+        outside, inside = self.forget & ~self.train, self.heldout & self.train
+        for name, wrong, where in (("forget", outside, "not in train"), ("heldout", inside, "in train")):
+            if wrong.any():
+                check.fail(name, f"has {int(wrong.sum())} entries that are {where}")
         if self.weight is not None and ((self.weight < 0).any() or not self.weight.any()):
             check.fail("weight", "must be non-negative and not all zero")
         if self.replicate is not None:
             trained, copies = self.originals()
             if not np.array_equal(self.train, self.train[trained][copies]):
                 check.fail("replicate", "calls models copies that were trained on different samples")
-        if self.pair is not None and (problem := unpaired(self.pair, self.forget, self.heldout)):
+        if self.pair is not None and (problem := pairs_problem(self.pair, self.forget, self.heldout)):
             check.fail("pair", problem)
         if self.request is not None and (without := int((self.request[self.forget] < 1).sum())):
             check.fail("forget", f"has {without} entries that are part of no request")

@@ -10,7 +10,7 @@ from unlearning_audit.evaluation import likeness
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership
 from unlearning_audit.evaluation.features import Features
 from unlearning_audit.evaluation.outputs import Outputs
-from unlearning_audit.evaluation.published import Published, holds
+from unlearning_audit.evaluation.published import Published, is_published
 from unlearning_audit.stats import phi
 
 #: What to do if an attack or a metric reads a signal that no job computed.
@@ -110,16 +110,16 @@ class Group:
     @property
     def published(self) -> Published | None:
         """Return the published scores of these models, if a result file takes the place of logits; else None."""
-        return Published.read(self.files[0]) if holds(self.files[0]) else None
+        return Published.read(self.files[0]) if is_published(self.files[0]) else None
 
     def logits(self, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the logits of these models, float32 [models, rows, classes]. ``rows`` bool [samples] or int64 [rows];
         None: all."""
-        return self.outputs.of(self.models, rows)
+        return self.outputs.stacked(self.models, rows)
 
     @property
     def sample_logits(self) -> np.ndarray:
-        """Return the logits on up to `likeness.SAMPLES` evenly spaced samples, float32 [models, some, classes]. They
+        """Return the logits on up to `likeness.SAMPLES` evenly spaced samples, float32 [models, rows, classes]. These
         suffice to tell models apart, and no others are read from the files."""
         return self.logits(likeness.evenly(np.arange(len(self.cohort.data.y))))
 
@@ -131,12 +131,13 @@ class Group:
         return self.outputs.phi(self.labels if rows is None else self.labels[..., rows], self.models, rows)
 
     def same_samples(self, other: "Group") -> bool:
-        """Return whether both groups have the same samples, judged by their number and labels."""
+        """Return whether both groups have the same samples: groups of one cohort do, others if they have the same
+        labels in the same order."""
         return self.cohort is other.cohort or np.array_equal(self.cohort.data.y, other.cohort.data.y)
 
-    def differs(self, other: "Group") -> str:
-        """Return the first mask (train, forget or heldout) in which the two groups' models differ, compared in order;
-        "" if they are equal."""
+    def differing_mask(self, other: "Group") -> str:
+        """Return the name of the first mask (train, forget or heldout) in which the two groups differ; "" if they do
+        not. The first model of one group is compared with the first of the other, and so on."""
         if self.cohort is other.cohort:
             return ""
         masks = ((name, getattr(self.membership, name), getattr(other.membership, name)) for name in MASKS)
@@ -167,8 +168,8 @@ class Targets:
     @classmethod
     def of(cls, group: Group) -> "Targets":
         """Return the logits and memberships of a group of models."""
-        saw = group.membership
-        return cls(group.logits(), group.labels, saw.forget, saw.heldout, saw.retain, saw.split, saw.block)
+        roles = group.membership
+        return cls(group.logits(), group.labels, roles.forget, roles.heldout, roles.retain, roles.split, roles.block)
 
     @cached_property
     def phi(self) -> np.ndarray:
@@ -189,13 +190,14 @@ def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
 
 
 def by_logits(*populations: tuple[Sequence[str], Sequence[str]]) -> dict[str, list[str]]:
-    """Return file of logits → the files of other signals of the same models, as a `Cohort` finds its signals.
+    """Return file of logits → the files of other signals of the same models: the ``signal_files`` of a `Cohort`.
 
-    ``populations``: for each, its files of logits, one for each batch, and its files of signals: all batches of one
-    signal, then all of the next.
+    ``populations``: for each population, its files of logits, one for each batch, and its files of signals: those of
+    all batches for one signal, then those of all batches for the next.
     """
     files: dict[str, dict[str, None]] = {}  # a dict keeps the order, and populations may share files
     for logits, signals in populations:
         for batch, path in enumerate(logits):
+            # Every len(logits)-th file is this batch's, one for each signal.
             files.setdefault(path, {}).update(dict.fromkeys(signals[batch :: len(logits)]))
     return {path: list(names) for path, names in files.items()}

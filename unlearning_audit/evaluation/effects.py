@@ -76,8 +76,11 @@ class DecisionRule:
     draw: bool = field(default=True, compare=False)
 
     def without_draw(self) -> "DecisionRule":
-        """Return the rule for samples that are not a random draw. If ``ideal`` depends on such a draw, it is
-        removed, so that retrained models replace it."""
+        """Return the rule for samples that are not a random draw.
+
+        A rule that depends on the draw loses its ``ideal``, so that retrained models replace it, and its ``chance``
+        becomes "itself", because the number no longer varies by the draw only. Any other rule is unchanged.
+        """
         return replace(self, ideal=np.nan, chance=OF_ITSELF) if self.draw or self.chance == OF_SAMPLES else self
 
 
@@ -126,8 +129,7 @@ class Effect:
     partners: bool = True
 
     def without(self, models: Sequence[int]) -> "Effect":
-        """Return the effect without the models whose numbers are in ``models``, such as copies of another
-        model."""
+        """Return the effect without the models at the positions ``models``, such as copies of another model."""
         others = np.setdiff1d(np.arange(len(self.unit)), models)
         columns = {name: getattr(self, name)[:, others] for name in ("value", "influence", "imagined")}
         latent = None if self.latent is None else self.latent[others]
@@ -135,7 +137,7 @@ class Effect:
 
     @property
     def varies(self) -> bool:
-        """Return whether models or samples show how the numbers vary."""
+        """Return whether there are several models, or influences of samples, to show how the numbers vary."""
         return len(self.unit) > 1 or bool(self.influence.any() or self.imagined.any())
 
     @property
@@ -146,9 +148,8 @@ class Effect:
 
     def alike(self, reference: "Effect") -> bool:
         """Return whether both effects have the same attacks, models and samples in the same order."""
-        return self.names == reference.names and all(
-            np.array_equal(getattr(self, name), getattr(reference, name)) for name in ("unit", "split", "index")
-        )
+        equal = [np.array_equal(getattr(self, name), getattr(reference, name)) for name in ("unit", "split", "index")]
+        return self.names == reference.names and all(equal)
 
 
 def single(
@@ -179,10 +180,12 @@ def single(
     """
     models = len(value)
     influence = np.zeros((models, 0)) if influence is None else influence
+    # The first axis counts numbers: it is 1 long here.
     return Effect(
-        ("",), value[None], influence[None], np.zeros((1, models, 0)) if imagined is None else imagined[None],
-        np.asarray(unit), np.zeros(models, np.int64) if split is None else np.asarray(split),
-        np.arange(influence.shape[1]) if index is None else np.asarray(index), rule, latent=latent,
+        names=("",), value=value[None], influence=influence[None], unit=np.asarray(unit), rule=rule, latent=latent,
+        imagined=np.zeros((1, models, 0)) if imagined is None else imagined[None],
+        split=np.zeros(models, np.int64) if split is None else np.asarray(split),
+        index=np.arange(influence.shape[1]) if index is None else np.asarray(index),
     )  # fmt: skip
 
 
@@ -197,11 +200,10 @@ def several(
     repetitions; ``rule``: how the numbers are compared with retraining; ``index`` int64 [rows]: the samples (None:
     0, 1, 2 …).
     """
-    value, influence, imagined = (
-        np.stack([getattr(part, field) for part in parts]) for field in ("value", "influence", "imagined")
-    )
-    index = np.arange(influence.shape[2]) if index is None else index
-    return Effect(tuple(names), value, influence, imagined, unit, split, index, rule)
+    fields = ("value", "influence", "imagined")
+    arrays: dict[str, Any] = {name: np.stack([getattr(part, name) for part in parts]) for name in fields}
+    index = np.arange(arrays["influence"].shape[2]) if index is None else index
+    return Effect(names=tuple(names), **arrays, unit=unit, split=split, index=index, rule=rule)
 
 
 #: Fields of a `DecisionRule` that files contain under the same names, and the dtype kind of each.
@@ -217,22 +219,25 @@ _FIELDS = {
 
 
 def write(path: str | Path, effects: dict[str, Effect]) -> None:
-    """Write ``effects.npz`` atomically: name of a number → effect. Influences are stored as float32."""
+    """Write ``effects.npz`` atomically; ``effects``: name of a number → effect.
+
+    Each field is stored as an array "name.field", influences as float32. Empty arrays stand for no ``ideal``, ``p`` or
+    ``latent``, and ±`NO_END` for an infinite limit, since files contain neither NaN nor infinite values.
+    """
     arrays: dict[str, Any] = {"metrics": np.array(list(effects), "U")}
-    for name, part in effects.items():
-        rule = part.rule
+    for name, effect in effects.items():
+        rule = effect.rule
+        limits = np.array([rule.lowest, rule.highest, rule.coarse_margin])
         columns = {
-            "names": np.array(part.names, "U"), "value": part.value.astype(np.float64),
-            "influence": part.influence.astype(np.float32), "imagined": part.imagined.astype(np.float64),
-            **{field: getattr(part, field).astype(np.int64) for field in ("unit", "split", "index")},
+            "names": np.array(effect.names, "U"), "value": effect.value.astype(np.float64),
+            "influence": effect.influence.astype(np.float32), "imagined": effect.imagined.astype(np.float64),
+            **{field: getattr(effect, field).astype(np.int64) for field in ("unit", "split", "index")},
             "ideal": np.array([] if np.isnan(rule.ideal) else [rule.ideal], np.float64),
             **{field: np.array(getattr(rule, field)) for field in _RULE},
-            **{field: np.zeros(0) if values is None else values.astype(np.float64)
-               for field, values in (("p", part.p), ("latent", part.latent))},
-            "ends": np.nan_to_num(
-                np.array([rule.lowest, rule.highest, rule.coarse_margin]), posinf=NO_END, neginf=-NO_END
-            ),
-            "partners": np.array(part.partners),
+            "p": np.zeros(0) if effect.p is None else effect.p.astype(np.float64),
+            "latent": np.zeros(0) if effect.latent is None else effect.latent.astype(np.float64),
+            "ends": np.nan_to_num(limits, posinf=NO_END, neginf=-NO_END),
+            "partners": np.array(effect.partners),
         }  # fmt: skip
         arrays |= {f"{name}.{field}": value for field, value in columns.items()}
     # Most values are zeros and few differ: compression makes the file ten times smaller.
@@ -252,16 +257,18 @@ def read(path: str | Path) -> dict[str, Effect]:
 
 
 def _effect(check: Check) -> Effect:
-    """Return the effect in a part of a file. Raises ArtifactError that names the field that is wrong."""
+    """Return the effect that `write` stored in a part of a file. Raises ArtifactError that names the field that is
+    wrong."""
     values = checked(check, _FIELDS)
     if not values["value"].size:
         check.fail("value", f"has shape {values['value'].shape}, but needs a number and a model at least")
     for name, allowed in {"direction": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
         if values[name] not in allowed:
             check.fail(name, f"is {values[name]!r}, but must be one of {', '.join(map(str, allowed))}")
+    # ±NO_END stands for an infinite limit.
     ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in values.pop("ends").tolist()]
     limits: dict[str, Any] = dict(zip(("lowest", "highest", "coarse_margin"), map(float, ends), strict=True))
-    ideal = values.pop("ideal")  # empty in the file if theory predicts none, as p and latent are if there are none
+    ideal = values.pop("ideal")  # empty in the file if theory predicts none; so are p and latent where there are none
     limits["ideal"] = float(ideal[0]) if len(ideal) else np.nan
     for name, size in {"p": len(values["names"]), "latent": len(values["unit"])}.items():
         values[name] = values[name] if len(values[name]) else None

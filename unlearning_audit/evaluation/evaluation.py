@@ -14,7 +14,7 @@ from unlearning_audit.evaluation.cohort import DECLARE, Cohort, Group, Targets
 from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.selection import Selection
-from unlearning_audit.evaluation.shadow import BOTH, Shadow, mask_of
+from unlearning_audit.evaluation.shadow import BOTH, Shadow, known_mask
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, in_library
 from unlearning_audit.stats import crossed
@@ -113,15 +113,15 @@ class Evaluation(Cohort):
     @cached_property
     def original(self) -> Targets | None:
         """Return the models before unlearning, or None if there are none with the same samples."""
-        return self._same_samples("original")
+        return self._targets_of("original")
 
     @cached_property
     def retrained(self) -> Targets | None:
         """Return the retrained models to compare with, or None if there are none with the same samples. For retraining
         itself, these are independently retrained models."""
-        return self._same_samples("retrain")
+        return self._targets_of("retrain")
 
-    def _same_samples(self, name: str) -> Targets | None:
+    def _targets_of(self, name: str) -> Targets | None:
         """Return the models called ``name`` (see `group`), or None if there are none with the same samples."""
         group = self.group(name)
         return Targets.of(group) if group and group.same_samples(self.audited) else None
@@ -145,8 +145,8 @@ class Evaluation(Cohort):
 
     @property
     def sentences(self) -> list[str]:
-        """Return sentences to print once about the models: the remarks of a result file, or that no sample is held
-        out."""
+        """Return sentences to print once about the models: the remarks of a result file, or else that no sample of
+        imported models is held out; [] if there is nothing to say."""
         if self.published is not None:
             return self.published.sentences
         return [NO_HELDOUT] if self.imported and not self.membership.heldout.any() else []
@@ -155,27 +155,37 @@ class Evaluation(Cohort):
     def copies(self) -> list[int]:
         """Return the numbers of imported models that are nearly identical to an earlier one, as if a file was saved
         twice. [] for models that were trained here, and where only scores are published."""
-        known = self.imported and self.published is None
-        return sorted({copy for _, copy in likeness.twins(self.audited.sample_logits)}) if known else []
+        imported_logits = self.imported and self.published is None
+        return sorted({copy for _, copy in likeness.twins(self.audited.sample_logits)}) if imported_logits else []
 
     @property
     def fair(self) -> bool:
-        """Return whether forgotten and held-out samples are a random draw, which some metrics require. True for own
-        models; for imported ones, if coins or swapped splits chose the samples, or if their owner states it."""
+        """Return whether forgotten and held-out samples are a random draw, which some metrics require.
+
+        True for models that were trained here. Published scores say it themselves. Of other imported models it is true
+        if all these samples are canaries, of which a coin chose the forgotten ones; if splits are swapped in pairs; or
+        if the ``design`` that their owner states is one of `FAIR`.
+        """
         if not self.imported:
             return True
         if self.published is not None:
             return self.published.fair
-        audited, pair = (self.membership.forget | self.membership.heldout).any(axis=0), self.membership.pair
-        without_coin = audited if pair is None else audited & (pair < 0)  # samples that are not canaries
+        audited = (self.membership.forget | self.membership.heldout).any(axis=0)
+        # Samples that are not canaries.
+        without_coin = audited if self.membership.pair is None else audited & (self.membership.pair < 0)
         return not without_coin.any() or not self.unpaired or self.design in FAIR
 
     @property
     def unpaired(self) -> str:
-        """Return why imported models are not pairs of swapped splits, or "" if they are (Tu, Hu & Ma 2024, §3.3)."""
-        member = self.membership
-        for block in np.unique(member.block) if self.imported else ():
-            of_block = member[member.block == block]
+        """Return why imported models are not pairs of swapped splits (Tu, Hu & Ma 2024, §3.3); "" if they are, and for
+        models that were trained here.
+
+        In a swapped pair, the forget set of either split is the held-out set of the other.
+        """
+        if not self.imported:
+            return ""
+        for block in np.unique(self.membership.block):
+            of_block = self.membership[self.membership.block == block]
             numbers = np.unique(of_block.split)
             if len(numbers) != 2:
                 return f"block {block} has {len(numbers)} splits, a swapped pair has two: see split.npy and block.npy"
@@ -183,24 +193,25 @@ class Evaluation(Cohort):
             for number, split in zip(numbers, splits, strict=True):
                 if (split.forget != split.forget[0]).any() or (split.heldout != split.heldout[0]).any():
                     return f"models of split {number} in block {block} differ in forget or heldout"
-            sides, of_other = ((split.forget[0], split.heldout[0]) for split in splits)
-            if not np.array_equal(sides, of_other[::-1]):
+            first, second = splits
+            if (first.forget[0] != second.heldout[0]).any() or (first.heldout[0] != second.forget[0]).any():
                 return f"in block {block} the forget set of one split is not the heldout set of the other"
         return ""
 
-    def for_verdicts(self, parts: dict[str, Effect]) -> dict[str, Effect]:
-        """Return a metric's effects, name → effect, as verdicts use them.
+    def for_verdicts(self, effects: dict[str, Effect]) -> dict[str, Effect]:
+        """Return a metric's ``effects``, name → effect, as verdicts use them.
 
-        Without a random draw of samples, retrained models replace the value that theory predicts. Duplicates of a model
+        Without a random draw of samples, retrained models replace the value that theory predicts. Copies of a model
         are left out, but not from effects of groups of models. Imported models are not paired by their originals,
         because nobody knows which originals they come from.
         """
         adapted = {}
-        for name, part in parts.items():
-            rule = part.rule if self.fair else part.rule.without_draw()
-            adapted[name] = replace(part, partners=not self.imported, rule=rule)
-            # Effects of groups of models stay whole, because it is unknown which group contains a copy.
-            if self.copies and len(part.unit) == len(self.membership.seed):
+        for name, effect in effects.items():
+            rule = effect.rule if self.fair else effect.rule.without_draw()
+            adapted[name] = replace(effect, partners=not self.imported, rule=rule)
+            # An effect without one entry per model is one of groups of models. It stays whole, because it is unknown
+            # which group contains a copy.
+            if self.copies and len(effect.unit) == len(self.membership.seed):
                 adapted[name] = adapted[name].without(self.copies)
         return adapted
 
@@ -208,27 +219,28 @@ class Evaluation(Cohort):
 
     @property
     def compared_files(self) -> list[str] | None:
-        """Return the files of the retrained models to compare with, or None. For the method retrain, its controls are
-        returned."""
-        of_retrain = self.retrained_files is not None and self.unlearned_files == self.retrained_files
-        return (self.control_files or None) if of_retrain else self.retrained_files
+        """Return the files of the retrained models to compare with, or None if there are none. If the retrained models
+        themselves are audited, these are their controls, which are retrained independently."""
+        are_retrained = self.retrained_files is not None and self.unlearned_files == self.retrained_files
+        return (self.control_files or None) if are_retrained else self.retrained_files
 
     def group(self, name: str) -> Group | None:
-        """Return the models called ``name``, which is "original", "retrain", "retrain_control", or "shadow",
-        "shadow_original" and so on for those of the adversary; None if there are none.
+        """Return the models called ``name``, or None if there are none.
 
-        For retraining itself, the models called "retrain" are its controls, which are retrained independently.
+        The defender's are called "original", "retrain" and "retrain_control". The adversary's are called "shadow" after
+        unlearning, and "shadow_original" and so on otherwise. If retrained models are audited, "retrain" stands for
+        their controls, which are retrained independently, and there are no others.
         """
         if self.imported:
             return self.others.get(name)
-        known = (self.retrained_files, self.control_files)
-        # Retrained models are compared with one other group only.
-        control = None if self.unlearned_files in known else self.control_files
-        parts = {"": self.unlearned_files, "original": self.originals, "retrain": self.compared_files,
-                 "retrain_control": control}  # fmt: skip
-        files = parts[name.removeprefix("shadow").removeprefix("_")]
-        # Own files hold the models of both; a mask tells the adversary's from the defender's.
-        return Group(self, files, ~self.target if name.startswith("shadow") else self.target) if files else None
+        are_retrained = self.unlearned_files in (self.retrained_files, self.control_files)
+        files_of = {"": self.unlearned_files, "original": self.originals, "retrain": self.compared_files,
+                    "retrain_control": None if are_retrained else self.control_files}  # fmt: skip
+        files = files_of[name.removeprefix("shadow").removeprefix("_")]
+        if not files:
+            return None
+        # Files of models that were trained here hold the defender's and the adversary's models.
+        return Group(self, files, ~self.target if name.startswith("shadow") else self.target)
 
     def yardsticks(self) -> tuple[Group, Group, Group | None]:
         """Return the audited models, retrained models of the same samples, and independently retrained ones or None.
@@ -261,20 +273,21 @@ class Evaluation(Cohort):
         are no shadow models, if shadow models have other samples than the audited ones, or if the originals of either
         side are missing or do not match the models that were unlearned from them.
         """
-        original, shadow, retrained = map(self.group, ("original", "shadow", "retrain"))
+        original, retrained = self.group("original"), self.group("retrain")
+        shadow, shadow_original = self.group("shadow"), self.group("shadow_original")
         if not self.imported and self.target.all():
             raise ValueError(f"there are no shadow models; draw them by protocol {registry.offering('target_samples')}")
-        why = self.unlike("original", original) or ("" if shadow else "there is no shadow/ with logits")
-        if not why and shadow and not shadow.same_samples(self.audited):
-            why = "shadow/ holds other samples than target/"
-        shadow_original = self.group("shadow_original")
-        if why := why or unlike("shadow_original", shadow_original, "shadow", shadow):
-            raise ValueError(why)
+        problem = self.unlike("original", original) or ("" if shadow else "there is no shadow/ with logits")
+        if not problem and shadow and not shadow.same_samples(self.audited):
+            problem = "shadow/ holds other samples than target/"
+        problem = problem or unlike("shadow_original", shadow_original, "shadow", shadow)
+        if problem:
+            raise ValueError(problem)
         retrained = None if self.unlike("retrain", retrained) else retrained
         audited = {"original": original, "unlearned": self.audited, "retrained": retrained}
         return audited, {"original": shadow_original, "unlearned": shadow, "retrained": self.group("shadow_retrain")}
 
-    def retraining(self) -> Group | None:
+    def retrained_group(self) -> Group | None:
         """Return the retrained models to compare with, if they have the same samples as the audited ones; else None."""
         retrain = self.group("retrain")
         return retrain if retrain and retrain.same_samples(self.audited) else None
@@ -297,7 +310,7 @@ class Evaluation(Cohort):
         if gradients is None:
             raise ArtifactError(f"{self.unlearned_files[0]}: no gradients were read of these models; {DECLARE}")
         norms = gradients.squared_norms
-        if norms.shape[1] == len(self.data.y):
+        if norms.shape[1] == len(self.data.y):  # those of all samples were read
             norms = np.stack([of_model[mask] for of_model, mask in zip(norms, self.membership.forget, strict=True)])
         return norms, gradients.mean_squared_norm
 
@@ -305,10 +318,10 @@ class Evaluation(Cohort):
 
     def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return a signal of `unlearning_audit.signals` on the samples ``rows`` int64 [rows], float64 [chosen models,
-        rows, …].
+        rows, …]. NaN where a model has no value for a sample.
 
-        ``files``: the logits of the models; ``models`` bool [models]. NaN where a model has no value for a sample.
-        Raises ArtifactError if the signal was not computed.
+        ``files``: the logits of the models; ``models`` bool [models]. Signals with a function ``values`` are computed
+        by it; all others are read from the files that belong to ``files``. Raises ArtifactError if there are none.
         """
         if registry.defines("signals", name, None, "values"):
             return np.asarray(registry.load("signals", name).values(self, files, models, rows))
@@ -322,7 +335,7 @@ class Evaluation(Cohort):
         """Return the samples that attacks score for at least one target model (`Membership.queries`), int64 [rows]."""
         return np.flatnonzero(self.membership[self.target].queries.any(0))
 
-    def before(self) -> np.ndarray | str:
+    def phi_before(self) -> np.ndarray | str:
         """Return φ = log p/(1 − p) of the label before unlearning, of every audited model, float64 [models, samples],
         or a sentence that says why it is missing.
 
@@ -345,19 +358,20 @@ class Evaluation(Cohort):
     def shadows(self, signals: tuple[str, ...]) -> Iterator[tuple[str, Shadow | str]]:
         """Yield (form, shadow models) for each form in which an attack that reads ``signals`` is evaluated.
 
-        A sentence replaces the shadow models if the attack cannot be evaluated in this form. The form says which shadow
-        models the attack learns from: "trained" are those before unlearning, and "unlearned" those after it. "both" is
-        the only form of attacks that also read logits before unlearning. Without imported shadow models `Shadow`
-        is empty, because some attacks do not need any.
+        The form says which shadow models the attack learns from: "trained" are those before unlearning, and "unlearned"
+        those after it. "both" is the only form of attacks that also read logits before unlearning. If the attack cannot
+        be evaluated, a sentence that says why replaces the shadow models: imported models lack a signal that it reads.
+        Without imported shadow models `Shadow` is empty, because some attacks do not need any.
         """
+        # Of imported models, no signal is known but φ before unlearning, if there are such models.
         unread = [name.replace("_", " ") for name in signals if name != "before"] if self.imported else []
-        for form in (BOTH,) if "before" in signals and not unread else ("trained", "unlearned"):
-            # For imported models, why there is nothing to compare with before unlearning, or else an array.
-            before = self.before() if form == BOTH and self.imported else ""
-            if unread:
-                yield form, f"it needs {' and '.join(unread)}, which is not read of models from elsewhere"
-            else:
-                yield form, before if isinstance(before, str) and before else self._shadow(form, signals)
+        forms = (BOTH,) if "before" in signals and not unread else ("trained", "unlearned")
+        why = f"it needs {' and '.join(unread)}, which is not read of models from elsewhere" if unread else ""
+        if self.imported and forms == (BOTH,):
+            before = self.phi_before()
+            why = before if isinstance(before, str) else ""
+        for form in forms:
+            yield form, why or self._shadow(form, signals)
 
     def _shadow(self, form: str, signals: tuple[str, ...]) -> Shadow:
         """Return the shadow models from which an attack learns in one ``form``; ``signals``: what it reads besides
@@ -371,41 +385,43 @@ class Evaluation(Cohort):
         `Shadow` is empty if there are no shadow models, or for "both" if imported shadow models before and after
         unlearning do not match.
         """
-        name, mask = KNOWLEDGE[form]
-        group, trained = self.group(name), self.group("shadow_original")
-        if group is None or (self.imported and form == BOTH and unlike("shadow_original", trained, "shadow", group)):
-            no_logits = np.zeros((0, 0, self.unlearned.shape[2]), np.float32)
-            return Shadow(no_logits, np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))  # two empty masks
-        member, nonmember = getattr(group.membership, mask), group.membership.heldout
+        name, member_mask = KNOWLEDGE[form]
+        group, original = self.group(name), self.group("shadow_original")
+        if group is None or (self.imported and form == BOTH and unlike("shadow_original", original, "shadow", group)):
+            no_logits, no_rows = np.zeros((0, 0, self.unlearned.shape[2]), np.float32), np.zeros((0, 0), bool)
+            return Shadow(no_logits, np.zeros(0, np.int64), member=no_rows, nonmember=no_rows)
+        member, nonmember = getattr(group.membership, member_mask), group.membership.heldout
         columns = np.flatnonzero((member | nonmember).any(0))
-        both = member.any(0) & nonmember.any(0)
-        if self.imported and group.same_samples(self.audited) and both[self.queried].all():
+        on_both_sides = member.any(0) & nonmember.any(0)
+        if self.imported and group.same_samples(self.audited) and on_both_sides[self.queried].all():
             columns = self.queried
+        # Before unlearning, shadow models have originals of their own.
         values = {
-            signal: trained.phi(columns) if signal == "before" and trained
+            signal: original.phi(columns) if signal == "before" and original
             else self.signal(signal, group.files, ~self.target, columns)
             for signal in signals
         }  # fmt: skip
-        usable = mask_of(values)
+        usable = known_mask(values)
         return Shadow(
             group.logits(columns), group.labels[..., columns], member[:, columns] & usable,
             nonmember[:, columns] & usable, columns, values,
         )  # fmt: skip
 
-    def lacking(self, form: str, error: PluginError, file: str) -> str:
+    def why_insufficient(self, form: str, error: PluginError, file: str) -> str:
         """Return why imported models do not suffice for an attack that failed in this ``form``, or "" if the failure is
         the attack's own.
 
-        ``error``: the failure; ``file``: the attack's. A ValueError means that shadow models are missing or do not
-        suffice. A message of a user's attack is quoted.
+        ``error``: the failure; ``file``: the attack's. Only a ValueError can mean that models do not suffice. Without
+        the shadow models of this form, the sentence says so, and quotes the message of a user's attack. With them, it
+        is the message of an attack of the library, while a user's attack is itself at fault.
         """
         if not self.imported or form not in ("trained", "unlearned") or not isinstance(error.__cause__, ValueError):
             return ""
         population, _ = KNOWLEDGE[form]
-        users_text = "" if in_library(file) else str(error)
+        quoted = "" if in_library(file) else f"; {error}"
         if population not in self.others:
-            return "; ".join(filter(None, [f"it learns from shadow models, and there is no {population}/", users_text]))
-        return "" if users_text else str(error.__cause__)
+            return f"it learns from shadow models, and there is no {population}/{quoted}"
+        return "" if quoted else str(error.__cause__)
 
     @cached_property
     def failed_attacks(self) -> dict[str, str]:
@@ -449,8 +465,9 @@ class Evaluation(Cohort):
             scores[key] = score, decision
         return scores
 
-    def once(self, name: str, files: list[str], compute: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return ``compute()`` and cache it under its ``name`` and ``files``. The array must not be changed."""
+    def cached(self, name: str, files: list[str], compute: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return ``compute()``, which is called only once for each ``name`` and ``files``. The array must not be
+        changed."""
         if (name, *files) not in self._cache:
             self._cache[name, *files] = compute()
         return self._cache[name, *files]
@@ -479,5 +496,5 @@ def unlike(name: str, group: Group | None, other: str, other_group: Group | None
         return f"there is no {name}/ with logits"
     if not group.same_samples(other_group):
         return f"{name}/ holds other samples than {other}/"
-    mask = group.differs(other_group)
+    mask = group.differing_mask(other_group)
     return f"the models of {name}/ are not those of {other}/ in the same order: their {mask} differs" if mask else ""

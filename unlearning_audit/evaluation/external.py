@@ -32,7 +32,7 @@ import numpy as np
 
 from unlearning_audit.evaluation import headers, no_logits
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.canaries import unpaired
+from unlearning_audit.evaluation.canaries import pairs_problem
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.store.files import FailedError
 
@@ -57,7 +57,7 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
     """
     if "published" in files:
         published = Published.read(files["published"])
-        return *published.table(), published
+        return published.data, published.membership, published
     source = _Source(files)
     headers.check(source.files)
     logits = _logits(source)
@@ -92,13 +92,13 @@ def _membership(
     ``shape``: the numbers of models and samples; ``test`` bool [samples]: the test part; ``labels`` int64 [models,
     samples] if models have different ones, else None.
     """
-    masks = _memberships(source, *shape, test, population)
-    split, block = _pairs(source, masks)
+    masks = _masks(source, *shape, test, population)
+    split, block = _splits_and_blocks(source, masks)
     weight = source.load("weight").astype(np.float64) if "weight" in source else None
     if weight is not None and ((weight < 0).any() or not np.isfinite(weight).all() or weight.sum() == 0):
         source.fail("weight", "must be finite, at least 0 and not all 0")
     pair = source.load("pair").astype(np.int64) if "pair" in source else None
-    if pair is not None and (problem := unpaired(pair, masks["forget"], masks["heldout"])):
+    if pair is not None and (problem := pairs_problem(pair, masks["forget"], masks["heldout"])):
         if population not in RETRAINED:
             source.fail("pair", problem)
         pair = None  # the coins of retrained models are others
@@ -108,7 +108,7 @@ def _membership(
     )  # fmt: skip
 
 
-def nothing() -> tuple[Data, Membership]:
+def placeholder() -> tuple[Data, Membership]:
     """Return made-up data of two samples and memberships of one model, in place of files that could not be read.
 
     Later jobs then still have an input; the failure is recorded in the file of logits.
@@ -134,12 +134,12 @@ class _Source:
 
     def load(self, name: str) -> np.ndarray:
         """Load an array as it was saved. Never unpickles."""
-        return np.array(headers.opened(name, self.files[name]))
+        return np.array(headers.open_array(name, self.files[name]))
 
     def mask(self, name: str, models: int, samples: int) -> np.ndarray:
-        """Load a mask [models, samples]; one row for all models is repeated.
+        """Load a mask, bool [models, samples]. A mask [samples] counts for all models.
 
-        A file of another population may have another number of models if all of its rows are equal.
+        A mask that was lent by another population may have another number of models, if all of its rows are equal.
         """
         value = self.load(name)
         if value.ndim == 2 and len(value) and len(value) != models:
@@ -153,7 +153,11 @@ class _Source:
 
 
 def _logits(source: _Source) -> np.ndarray:
-    """Load logits as float32 [models, samples, classes]. Check that they are finite and not probabilities."""
+    """Load logits as float32 [models, samples, classes].
+
+    Raises FailedError if models diverged: more than the share `DIVERGED` of their samples is not finite. Raises
+    ValueError for other values that are not finite, and for probabilities or losses in place of logits.
+    """
     value = source.load("logits")
     if value.dtype == np.float64 and LARGE < np.abs(value).max() < HUGE:
         value = value - value.max(axis=-1, keepdims=True)  # softmax ignores the shift, and no digit is lost
@@ -191,7 +195,7 @@ def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[n
     return np.argmax([(value == label).sum(axis=0) for label in range(classes)], axis=0), value
 
 
-def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict[str, Any]:
+def _masks(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict[str, Any]:
     """Load or infer "train", "forget" and "heldout", name → bool [models, samples]; check that no model was trained on
     test or held-out samples, and that it was trained on what it has to forget.
 
@@ -204,38 +208,43 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
     if "forget" in masks and not forget.any(axis=1).all():
         source.fail("forget", f"is empty for model {forget.any(axis=1).argmin()}; leave it out of all arrays")
     train = masks.get("train", forget)
-    outside, trained = forget & ~train, source.files.get("train")
+    outside = forget & ~train  # forgotten by a model that was not trained on it
     if population in RETRAINED:
         partly = outside.any(axis=1) & (forget & train).any(axis=1)
         if partly.any():
-            where = f"{trained} for model {partly.argmax()}"
+            where = f"{source.files.get('train')} for model {partly.argmax()}"
             source.fail("forget", f"lies partly in {where}; a retrained model has seen none of it")
         train = train | forget
     elif outside.any():
-        where = f"{int(outside.sum())} entries outside {trained}"
+        where = f"{int(outside.sum())} entries outside {source.files.get('train')}"
         source.fail("forget", f"has {where}; only what a model was trained on can be forgotten")
     if "train" in masks and not train.any(axis=1).all():
         source.fail("train", f"is empty for model {train.any(axis=1).argmin()}; leave it out of all arrays")
     if (train & test).any():
         where = f"{int((train & test).sum())} entries in {source.files['test']}"
         source.fail("train" if "train" in masks else "forget", f"has {where}; no model sees test samples")
-    # Without a file of held-out samples, a model has the canaries held out that it was not trained on. Without
-    # canaries, it has the samples held out that only other models were trained on or, if that leaves a model without
-    # any, all that it was not trained on.
-    heldout = masks.get("heldout")
-    if heldout is None and "pair" in source:
-        heldout = ~train & (source.load("pair") >= 0)
-    elif heldout is None:
-        heldout = ~train & train.any(axis=0)
-        if not heldout.any(axis=1).all():
-            heldout = ~train
-    elif (heldout & train).any():
-        where = f"{int((heldout & train).sum())} entries in {trained or source.files.get('forget')}"
-        source.fail("heldout", f"has {where}; a model has not seen these")
-    return {"train": train, "forget": forget, "heldout": heldout}
+    return {"train": train, "forget": forget, "heldout": _heldout(source, train, masks.get("heldout"))}
 
 
-def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _heldout(source: _Source, train: np.ndarray, given: np.ndarray | None) -> np.ndarray:
+    """Return the samples that each model never saw, bool [models, samples]: the mask ``given``, which is checked
+    against ``train``, or else an inferred one.
+
+    If there are canaries, these are the ones that a model was not trained on. Without canaries, they are the samples
+    that only other models were trained on or, if that leaves a model without any, all that it was not trained on.
+    """
+    if given is not None:
+        if (given & train).any():
+            where = f"{int((given & train).sum())} entries in {source.files.get('train') or source.files.get('forget')}"
+            source.fail("heldout", f"has {where}; a model has not seen these")
+        return given
+    if "pair" in source:
+        return ~train & (source.load("pair") >= 0)
+    of_others = ~train & train.any(axis=0)
+    return of_others if of_others.any(axis=1).all() else ~train
+
+
+def _splits_and_blocks(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return the split and block of each model, int64 [models] each: from files, or inferred from the memberships,
     ``masks``.
 
@@ -243,20 +252,20 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
     counterpart whose forgotten samples are its held-out ones and the reverse, the two are a block; otherwise there is
     one block.
     """
-    models = len(masks["forget"])
-    zeros = np.zeros(models, np.int64)
+    zeros = np.zeros(len(masks["forget"]), np.int64)
     columns = {name: source.load(name).astype(np.int64) for name in ("split", "block") if name in source}
     if "split" in columns:
         return columns["split"], columns.get("block", zeros)
     if "block" in columns:
         source.fail("block", "has no meaning without split; give split or leave block out")
     both = zip(masks["forget"], masks["heldout"], strict=True)
-    sets = [(forget.tobytes(), heldout.tobytes()) for forget, heldout in both]  # of each model
-    running = {of_split: number for number, of_split in enumerate(dict.fromkeys(sets))}
-    if any((heldout, forget) not in running for forget, heldout in running):
-        return np.array([running[of_model] for of_model in sets]), zeros
+    # Each model's forgotten and held-out samples, as bytes, which can be keys of a dict.
+    sets = [(forget.tobytes(), heldout.tobytes()) for forget, heldout in both]
+    numbers = {of_split: number for number, of_split in enumerate(dict.fromkeys(sets))}
+    if any((heldout, forget) not in numbers for forget, heldout in numbers):  # a split has no counterpart
+        return np.array([numbers[of_model] for of_model in sets]), zeros
     places: dict[tuple[bytes, bytes], tuple[int, int]] = {}  # sets → (split, block)
-    for forget, heldout in running:
+    for forget, heldout in numbers:  # a split whose counterpart came before it has a place already
         block = len(places) // 2
         places.setdefault((forget, heldout), (0, block))
         places.setdefault((heldout, forget), (1, block))

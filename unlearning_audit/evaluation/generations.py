@@ -40,7 +40,7 @@ class Sampled(Generations):
     FIELDS: ClassVar = {"index": ("iu", "models rows"), "tokens": ("iu", "models rows answers new")}
 
 
-def queried(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
+def continued_samples(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
     """Return which samples each model continues, int64 [models, rows], filled with −1.
 
     These are all forgotten and held-out samples, and up to ``most`` of the retained samples and of the test part

@@ -21,7 +21,7 @@ SAVE = {
 }
 
 
-def opened(name: str, path: Path) -> np.ndarray:
+def open_array(name: str, path: Path) -> np.ndarray:
     """Open an array that was saved with numpy.save, without reading its values. Raises ValueError that names the file
     if it does not hold one array, or holds Python objects, which are never unpickled."""
     try:
@@ -39,16 +39,14 @@ def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> Non
     ``files``: name → path, as in `external.read`. ``size``: the numbers of models and samples, if checkpoints lie in
     the place of logits. Raises ValueError that names the file, what is wrong and what to do.
     """
-    arrays = {
-        name: opened(name, path) for name, path in files.items() if name in KINDS and (name != "logits" or not size)
-    }
+    # Checkpoints in the place of logits are no array.
+    names = [name for name in files if name in KINDS and (name != "logits" or not size)]
+    arrays = {name: open_array(name, files[name]) for name in names}
     if "logits" in arrays:
-        logits = arrays.pop("logits")
-        shape, found = logits.shape, f"{files['logits']}: logits has shape {list(logits.shape)}"
+        path, logits = files["logits"], arrays.pop("logits")
+        shape, found = logits.shape, f"{path}: logits has shape {list(logits.shape)}"
         if logits.dtype.kind != "f":
-            raise ValueError(
-                f"{files['logits']}: logits has dtype {logits.dtype}, but must be float16, float32 or float64"
-            )
+            raise ValueError(f"{path}: logits has dtype {logits.dtype}, but must be float16, float32 or float64")
         if len(shape) != 3:
             hint = "; for a single model give logits[None]" if len(shape) == 2 else ""
             raise ValueError(f"{found}, but must be [models, samples, classes]{hint}")
@@ -65,9 +63,9 @@ def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> Non
 
 def same_classes(files: Iterable[Path]) -> None:
     """Raise ValueError unless all files of logits have as many classes as the first. The message names both files."""
-    classes = {path: opened("logits", path).shape[-1] for path in files}
+    classes = {path: open_array("logits", path).shape[-1] for path in files}
+    reference, expected = next(iter(classes.items()), (None, 0))
     for path, count in classes.items():
-        reference, expected = next(iter(classes.items()))
         if count != expected:
             raise ValueError(f"{path} has {count} classes, but {reference} has {expected}; all need the same classes")
 
@@ -79,24 +77,27 @@ def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], siz
     the numbers of models and samples. A population without a mask of its own takes the mask from another population's
     folder. Such a mask may have another number of models; `external.read` checks that its rows are all equal.
     """
-    by_sample, by_model = size[1:], size[:1]  # the shapes (samples,) and (models,)
+    masks, by_sample, by_model = ("train", "forget", "heldout"), size[1:], size[:1]  # [samples] and [models]
     shapes: dict[str, list[tuple[int, ...]]] = {"labels": [by_sample, size], "split": [by_model], "block": [by_model]}
-    shapes |= {mask: [size, by_sample] for mask in ("train", "forget", "heldout")}
+    shapes |= {mask: [size, by_sample] for mask in masks}
     expected = shapes.get(name, [by_sample])
-    lent = size in expected and name != "labels" and Path(files[name]).parent != Path(files["logits"]).parent
-    if shape not in expected and not (lent and shape[1:] == by_sample):
+    from_elsewhere = name in masks and Path(files[name]).parent != Path(files["logits"]).parent
+    if shape not in expected and not (from_elsewhere and shape[1:] == by_sample):
         refuse_shape(name, files, shape, expected)
 
 
 def refuse_shape(
     name: str, files: Mapping[str, Path], shape: tuple[int, ...], expected: Sequence[tuple[int, ...]]
 ) -> NoReturn:
-    """Raise ValueError: an array, called ``name``, "has shape [3], but must be [4] or [2, 4]". If another axis of the
-    logits is as long as the labels, the message says that the logits' axes are exchanged."""
-    # Without labels, the place of logits may be taken by checkpoints, which are no array.
-    logits = opened("logits", files["logits"]).shape if name == "labels" else ()
-    # Length of the axis at the place of classes, or of models → the axes to exchange if samples lie there instead.
-    axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if logits and len(shape) == 1 else None
+    """Raise ValueError: an array, called ``name``, "has shape [3], but must be [4] or [2, 4]".
+
+    Labels [samples] may be right, and the logits wrong: if the axis of classes, or that of models, is as long as the
+    labels, the message says to exchange this axis with that of samples.
+    """
+    # Only with labels are there logits: checkpoints in their place are no array.
+    logits = open_array("logits", files["logits"]).shape if name == "labels" else ()
+    to_exchange = {logits[2]: "1, 2", logits[0]: "0, 1"} if logits else {}  # length of an axis → axes of swapaxes
+    axes = to_exchange.get(shape[0]) if len(shape) == 1 else None
     if axes:
         raise ValueError(
             f"{files['logits']}: logits has shape {list(logits)}, but must be [models, samples, classes], and there "

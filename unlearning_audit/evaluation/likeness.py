@@ -41,7 +41,7 @@ def variation(logits: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt(wide.var(axis=1).mean(axis=-1)))
 
 
-def apart(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
+def distances(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
     """Return the distance of every model from every reference, float64 [models, references]; infinite for a model with
     constant logits.
 
@@ -54,32 +54,32 @@ def apart(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
         return np.where(scale > ROUNDING * size, np.sqrt(squared) / scale, np.inf)
 
 
-def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int]]:
+def signs_of_mixing(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int]]:
     """Yield signs that a method mixed up models: ("alike", i, j) and ("was", i, j), where i and j are numbers of
     models.
 
     "alike", i < j: models i and j answer alike after unlearning, but differed before. "was", i ≠ j: model i answers
     after unlearning as model j did before it, and not as model i did. Two sets of logits are alike if their distance
-    (`apart`) is below the share `ALIKE` of the distance between models i and j before unlearning; for "was", also of
-    the distance of model i after unlearning from itself before.
+    (`distances`) is below the share `ALIKE` of the distance between models i and j before unlearning; for "was", also
+    below that share of the distance of model i after unlearning from itself before.
 
     ``before`` and ``after`` [models, samples, classes]. Pairs in which both models had constant logits before are left
     out, because they have no distance to compare with.
     """
-    initially, now, crossed = apart(before, before), apart(after, after), apart(after, before)
-    initially = np.minimum(initially, initially.T)  # infinite on one side for a model with constant logits
-    initially = np.where(np.isfinite(initially), initially, 0.0)
-    for i, j in zip(*np.nonzero(now < ALIKE * initially), strict=True):
-        if i < j:
-            yield "alike", int(i), int(j)
-    diagonal = np.diagonal(crossed)[:, None]
-    for i, j in zip(*np.nonzero((crossed < ALIKE * diagonal) & (crossed < ALIKE * initially)), strict=True):
-        if i != j:
-            yield "was", int(i), int(j)
+    between_before, between_after = distances(before, before), distances(after, after)
+    after_to_before = distances(after, before)
+    # The distance from a model with constant logits is infinite, the distance to it is not.
+    between_before = np.minimum(between_before, between_before.T)
+    between_before = np.where(np.isfinite(between_before), between_before, 0.0)
+    for i, j in np.argwhere(np.triu(between_after < ALIKE * between_before, k=1)):  # i < j
+        yield "alike", int(i), int(j)
+    moved = np.diagonal(after_to_before)[:, None]  # how far each model is from itself before
+    was = (after_to_before < ALIKE * moved) & (after_to_before < ALIKE * between_before)
+    for i, j in np.argwhere(was):  # never i = j, since no distance is below a share of itself
+        yield "was", int(i), int(j)
 
 
 def twins(logits: np.ndarray) -> Iterator[tuple[int, int]]:
     """Yield pairs of models i < j that are nearly equal, from their ``logits`` [models, samples, classes]."""
-    for i, j in zip(*np.nonzero(apart(logits, logits) < TWINS), strict=True):
-        if i < j:
-            yield int(i), int(j)
+    for i, j in np.argwhere(np.triu(distances(logits, logits) < TWINS, k=1)):
+        yield int(i), int(j)

@@ -69,6 +69,7 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
         step = np.linalg.solve(hessian, gradient)
         if step @ gradient <= 1e-14 * n:  # Newton's decrement: the loss can fall by at most half of it
             break
+        # Halve the step until the loss does not rise. If it does not fall either, the minimum is reached.
         shrink = 1.0
         while (candidate := loss(beta - shrink * step)) > value and shrink > 1e-10:
             shrink *= 0.5

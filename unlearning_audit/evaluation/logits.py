@@ -64,10 +64,11 @@ class StoredLogits:
 
     @classmethod
     def open(cls, path: str | Path, models: int | None = None) -> "StoredLogits":
-        """Open a file, and check that its logits are finite and match its labels.
+        """Open a file with a number of ``models`` (None: any), and check what it contains.
 
-        Raises NotFiniteError for NaN or infinite logits, which come from a method that diverged; FailedError for models
-        that were never made; ArtifactError otherwise.
+        Raises NotFiniteError for NaN or infinite logits, which come from a method that diverged. Raises FailedError for
+        models that were never made. Raises ArtifactError for a damaged file, or one of another node or shape, if it
+        names a sample twice, or if a label is none of its classes.
         """
         arrays, opened = checked(path, lambda: _contents(path))
         node = arrays.pop("node", None)
@@ -92,12 +93,13 @@ class StoredLogits:
 
     def by_model(self, models: Sequence[int], rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """Yield the logits of some models, one after the other, at ``rows`` int64 [rows] of the file (default: all):
-        [rows, classes]."""
+        [rows, classes], read into memory."""
         logits = self.opened()
-        yield from (np.array(logits[model]) if rows is None else np.asarray(logits[model][rows]) for model in models)
+        for model in models:
+            yield np.array(logits[model]) if rows is None else np.asarray(logits[model][rows])
 
 
-def content(path: str | Path) -> dict[str, tuple[int, int]]:
+def checksums(path: str | Path) -> dict[str, tuple[int, int]]:
     """Return the checksum (CRC-32) and the size of every array in a file of logits. Only the zip's directory is read.
     Raises ArtifactError."""
     members = checked(path, lambda: zipfile.ZipFile(path).infolist())
@@ -111,8 +113,11 @@ def _not_finite(values: np.ndarray) -> int:
 
 
 def _contents(path: str | Path) -> tuple[dict[str, np.ndarray], Callable[[], np.ndarray]]:
-    """Return all arrays of an ``.npz`` by name, and a function that returns its logits. It maps them from the file if
-    they are stored uncompressed, so that a reader of some rows does not read all."""
+    """Return all arrays of an ``.npz`` by name, and a function that returns its logits.
+
+    If the logits are stored uncompressed, the function maps them from the file, so that a reader of some rows does not
+    read all. Otherwise they are read into memory here.
+    """
     with np.load(path, allow_pickle=False) as archive, Path(path).open("rb") as file:
         arrays = {name: archive[name] for name in archive.files if name != "logits"}
         if "logits" not in archive.files:

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.evaluation import effects as added
+from unlearning_audit.evaluation import effects as effect_files
 from unlearning_audit.evaluation import mistakes, plausibility
 from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.logits import content
+from unlearning_audit.evaluation.logits import checksums
 from unlearning_audit.evaluation.rows import Failure, Row, problem
 from unlearning_audit.evaluation.scoring import Entry
 from unlearning_audit.plugins import registry
@@ -33,7 +33,7 @@ class Numbers:
     """
 
     rows: list[Row | Failure]
-    effects: dict[str, added.Effect] = field(default_factory=dict)
+    effects: dict[str, effect_files.Effect] = field(default_factory=dict)
     records: list[dict[str, Any]] = field(default_factory=list)
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -74,22 +74,24 @@ def measure(
         if published is None:
             evaluation.require_logits()
     except (FailedError, NotFiniteError) as error:
+        # A FailedError names the part that failed; logits that are not finite mean that models diverged.
         return Numbers([Failure(getattr(error, "part", "diverged"), "", str(error))])
     rows: list[Row | Failure] = [Failure("attack", name, error) for name, error in evaluation.failed_attacks.items()]
-    refused, doubts = ("", []) if published else believed(evaluation)
-    if refused:
+    refused, doubts = ("", []) if published else refusal_and_doubts(evaluation)
+    if refused:  # no metric is computed from impossible logits
         rows, metrics = [Failure("method", "", refused)], {}
     rows += [Row("remark", note=text) for text in evaluation.sentences]
     rows += [Row("doubt", note=text) for text in doubts]
     numbers = Numbers(rows)
     for key, entry in metrics.items():
+        # A metric of the library reads either logits or published scores.
         if key not in files and ("published" in registry.declared("metrics", entry["name"])) != bool(published):
             continue
         new, first_row, first_record = known.get(key), len(numbers.rows), len(numbers.records)
         if new is None:
             started, file = time.perf_counter(), files.get(key)
-            made_rows, effects = evaluated(key, entry, file, evaluation, terms.get(key, {}))
-            new = Numbers(made_rows, effects, [] if file else listed(entry, evaluation))
+            made_rows, effects = evaluate(key, entry, file, evaluation, terms.get(key, {}))
+            new = Numbers(made_rows, effects, [] if file else compute_records(entry, evaluation))
             new.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
         numbers.rows.extend(new.rows)
         numbers.effects.update(new.effects)
@@ -102,14 +104,14 @@ def measure(
     return numbers
 
 
-def believed(evaluation: Evaluation) -> tuple[str, list[str]]:
+def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
     """Return why the logits of an evaluation cannot be used ("" if they can), and a list of warnings about them.
 
     Imported logits are checked for what is impossible. Models that were trained here are checked for a method that
     mixed models or exchanged forgotten and retained samples, if there are models before unlearning.
     """
     if evaluation.imported:
-        return plausibility.judged(evaluation)
+        return plausibility.refusal_and_doubts(evaluation)
     before, after = evaluation.group("original"), evaluation.unlearned_files
     if before is None or len(before.files) != len(after) or before.files == after:
         return "", []
@@ -117,41 +119,41 @@ def believed(evaluation: Evaluation) -> tuple[str, list[str]]:
     return refused, list(filter(None, [doubt, mistakes.exchanged(evaluation, before)]))
 
 
-def evaluated(
+def evaluate(
     key: str, entry: Entry, file: str | None, evaluation: Evaluation, terms: Entry
-) -> tuple[list[Row | Failure], dict[str, added.Effect]]:
+) -> tuple[list[Row | Failure], dict[str, effect_files.Effect]]:
     """Return the rows and the effects of the metric that the study calls ``key``. If the metric fails, or models
     that it needs have failed, return a single failure that says why.
 
     ``entry``: the metric's ``name`` in the library and its ``options``. A user's own ``file``, or a metric with a time
-    limit, runs in a separate process with the limits ``terms``.
+    limit, runs in a separate process with the limits ``terms``. The rows and names of a user's file are checked.
     """
     try:
         if file is None and not terms:
-            rows, parts = computed(key, entry, None, evaluation)
-            return [*rows], parts
+            rows, effects = run_metric(key, entry, None, evaluation)
+            return [*rows], effects
         where = file or registry.source_file("metrics", entry["name"])
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "effects.npz").absolute()
-            rows = isolated(lambda: sent(key, entry, file, evaluation, path), where, **terms)["rows"]
+            rows = isolated(lambda: run_in_process(key, entry, file, evaluation, path), where, **terms)["rows"]
             try:
-                parts = added.read(path)
+                effects = effect_files.read(path)
             except ArtifactError as error:  # its sentence begins with the path of the temporary file
                 raise PluginError(f"{readable(where)}: effects: {str(error).partition(': ')[2]}") from None
         if file is not None:
             if wrong := problem(rows):
                 raise PluginError(f"{readable(file)}: {wrong}")
-            check_names([*(row.metric for row in rows), *parts], key, file)
-        return rows, parts
+            check_names([*(row.metric for row in rows), *effects], key, file)
+        return rows, effects
     except NoAnswerError as error:
         return [Failure("missing", key, str(error))], {}
     except PluginError as error:
         return [Failure("metric", key, str(error), error.file, error.line, error.trace)], {}
 
 
-def computed(
+def run_metric(
     key: str, entry: Entry, file: str | None, evaluation: Evaluation
-) -> tuple[list[Row], dict[str, added.Effect]]:
+) -> tuple[list[Row], dict[str, effect_files.Effect]]:
     """Load the metric that the study calls ``key`` and run it; return its rows, and its effects as verdicts use
     them, all named after ``key``.
 
@@ -161,22 +163,23 @@ def computed(
     module = registry.load("metrics", entry["name"], file)
     stem = Path(module.__file__).stem
     options = registry.options("metrics", entry["name"], file)(**entry["options"])
-    # What passes; all other errors become a PluginError, which costs the numbers of this metric only. A damaged file
-    # that a metric of the library reads ends the job.
+    # All errors but `passing` become a PluginError, which costs the numbers of this metric only. A damaged file that a
+    # metric of the library reads is an ArtifactError: it passes, and ends the job.
     passing = ArtifactError if file is None else NoAnswerError
     with guard(module.__file__, but=passing):
         rows = module.rows(evaluation, options, generator(evaluation.seed, entry["name"]))
-        parts = module.effects(evaluation, options) if hasattr(module, "effects") else {}
+        effects = module.effects(evaluation, options) if hasattr(module, "effects") else {}
     if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
         raise PluginError(f"{readable(module.__file__)}: rows must return a list of Row, it returned {type_of(rows)}")
-    if not isinstance(parts, dict) or not all(isinstance(part, added.Effect) for part in parts.values()):
+    if not isinstance(effects, dict) or not all(isinstance(effect, effect_files.Effect) for effect in effects.values()):
         rule = "effects must map names to Effect"
-        raise PluginError(f"{readable(module.__file__)}: {rule}, it returned {type_of(parts)}")
+        raise PluginError(f"{readable(module.__file__)}: {rule}, it returned {type_of(effects)}")
+    effects = evaluation.for_verdicts(effects)
     named = [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows]
-    return named, {name_in_study(name, key, stem): part for name, part in evaluation.for_verdicts(parts).items()}
+    return named, {name_in_study(name, key, stem): effect for name, effect in effects.items()}
 
 
-def listed(entry: Entry, evaluation: Evaluation) -> list[dict[str, Any]]:
+def compute_records(entry: Entry, evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the lines of ``records.csv`` that a metric of the library computes: column → value.
 
     ``entry``: its ``name`` and ``options``. [] if the metric has no function ``records``, or if it fails; the metric's
@@ -188,28 +191,27 @@ def listed(entry: Entry, evaluation: Evaluation) -> list[dict[str, Any]]:
     options = registry.options("metrics", entry["name"])(**entry["options"])
     try:
         with guard(module.__file__, but=ArtifactError):
-            return [
-                {name: plain(value) for name, value in line.items()} for line in module.records(evaluation, options)
-            ]
+            lines = module.records(evaluation, options)
+            return [{name: plain(value) for name, value in line.items()} for line in lines]
     except (NoAnswerError, PluginError):
         return []
 
 
-def sent(key: str, entry: Entry, file: str | None, evaluation: Evaluation, path: Path) -> dict[str, Any]:
-    """Run the metric that the study calls ``key``, inside the separate process that `evaluated` starts for it; return
+def run_in_process(key: str, entry: Entry, file: str | None, evaluation: Evaluation, path: Path) -> dict[str, Any]:
+    """Run the metric that the study calls ``key``, inside the separate process that `evaluate` starts for it; return
     the reply to the main process: {"rows": the metric's rows}, with Python's numbers instead of NumPy's.
 
-    Effects are too large for the reply. They are written to ``path``, from which `evaluated` reads them.
+    Effects are too large for the reply. They are written to ``path``, from which `evaluate` reads them.
     ``entry``: the metric's ``name`` in the library and its ``options``; ``file``: a user's own file, or None.
     """
-    rows, parts = computed(key, entry, file, evaluation)
+    rows, effects = run_metric(key, entry, file, evaluation)
     with guard(file or registry.source_file("metrics", entry["name"])):
-        added.write(path, parts)
+        effect_files.write(path, effects)
         return {"rows": [Row(**{name: plain(value) for name, value in asdict(row).items()}) for row in rows]}
 
 
 def plain(value: Any) -> Any:
-    """Convert a number of NumPy to one of Python."""
+    """Convert a number of NumPy to one of Python. Any other value is returned unchanged."""
     return value.item() if hasattr(value, "item") else value
 
 
@@ -222,7 +224,8 @@ def unchanged(originals: list[str], unlearned: list[str]) -> list[Row]:
     """
     if originals == unlearned or len(originals) != len(unlearned):
         return []
-    pairs = [(content(before), content(after)) for before, after in zip(originals, unlearned, strict=True)]
+    pairs = [(checksums(before), checksums(after)) for before, after in zip(originals, unlearned, strict=True)]
+    # The file of a method that failed has no logits.
     same = sum(before == after and "logits.npy" in after for before, after in pairs)
     text = f"logits of {same} of {len(pairs)} batches are identical to those before unlearning"
     return [Row("unchanged", same / len(pairs), n=len(pairs), note=text)] if same else []

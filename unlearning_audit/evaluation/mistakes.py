@@ -29,7 +29,7 @@ def mixture(evaluation: Evaluation, before: Group, after: Group) -> tuple[str, s
     after unlearning.
     """
     doubt = ""
-    for kind, i, j in likeness.mixed(before.sample_logits, after.sample_logits):
+    for kind, i, j in likeness.signs_of_mixing(before.sample_logits, after.sample_logits):
         if kind == "was":
             return f"model {i} answers as model {j} did before unlearning; {REQUIREMENT}", ""
         if not np.array_equal(evaluation.membership.forget[i], evaluation.membership.forget[j]):
@@ -42,15 +42,15 @@ def mixture(evaluation: Evaluation, before: Group, after: Group) -> tuple[str, s
 
 
 def exchanged(evaluation: Evaluation, before: Group) -> str:
-    """Return a sentence if the audited models lost retained samples and kept forgotten ones, as if a method had
-    exchanged them, else "". ``before``: the same models before unlearning."""
+    """Return a sentence if unlearning made the audited models forget the retained samples and keep those to be
+    forgotten, as if a method had exchanged them; else "". ``before``: the same models before unlearning."""
     member = evaluation.audited.membership
     forgotten, all_samples = np.flatnonzero(member.forget.any(0)), np.arange(member.forget.shape[1])
     # Evenly spaced, at most JUDGED forgotten samples, and at most JUDGED of all samples, most of which are retained.
     rows = np.union1d(likeness.evenly(forgotten, JUDGED), likeness.evenly(all_samples, JUDGED))
     # The probability of the label, whose log-odds are φ.
-    then, now = (scipy.special.expit(group.phi(rows)) for group in (before, evaluation.audited))
-    return sides_exchanged(then, now, member.forget[:, rows], member.retain[:, rows])
+    p_before, p_after = (scipy.special.expit(group.phi(rows)) for group in (before, evaluation.audited))
+    return sides_exchanged(p_before, p_after, member.forget[:, rows], member.retain[:, rows])
 
 
 def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, retain: np.ndarray) -> str:

@@ -30,8 +30,9 @@ def problem(logits: np.ndarray) -> str:
     """Return what the values of some models are instead of logits, as the second half of a sentence; "" if they may be
     logits.
 
-    ``logits`` float [models, samples, classes], finite. A model with constant values is not judged, unless all values
-    of all models are exact probabilities.
+    ``logits`` float [models, samples, classes], finite. If all values of all models are exact probabilities, the
+    sentence is about all of them. Otherwise models are judged one by one, on about `SAMPLES` evenly spaced samples, and
+    one that gives all samples the same values is not judged.
     """
     step = max(1, logits.shape[1] // SAMPLES)
     models = logits[:, ::step].astype(np.float64)
@@ -51,11 +52,13 @@ def _instead(values: np.ndarray) -> str:
     """Return what the ``values`` [samples, classes] of a model are instead of logits, and what to give; "" if they may
     be logits. In the text, {total} stands for the mean sum over classes, and {place} for the models."""
     low, high = max(0.0, values.min()), values.max()
+    # If values are losses, −log p of each class, the sum of exp(−loss) is 1.
     like_losses = np.abs(np.exp(-np.maximum(values, 0)).sum(axis=-1) - 1) < NORMAL
     if values.min() >= 0 and like_losses.mean() > 1 - OUTSIDE:
         return "losses, negated logarithms of probabilities{place}; give what goes into softmax, or the logarithms"
-    # Probabilities, also if a constant was added to all; probabilities in per cent.
-    if (high - low > SURE and _sum_to_one(values - low)) or (high > 100 * SURE and _sum_to_one(values / 100)):
+    # Probabilities, also if a constant was added to all, or in per cent.
+    probabilities = high - low > SURE and _sum_to_one(values - low)
+    if probabilities or (high > 100 * SURE and _sum_to_one(values / 100)):
         return f"probabilities that sum to {{total:.3g}}{{place}}; {SOFTMAX}"
     if values.min() >= 0 and high <= 1:
         return "values between 0 and 1 only, as a sigmoid gives them{place}; give what goes into it"
@@ -63,8 +66,8 @@ def _instead(values: np.ndarray) -> str:
 
 
 def _sum_to_one(values: np.ndarray) -> bool:
-    """Return whether nearly all values lie between 0 and 1, but for `SLACK`, and the sum over the classes is nearly 1
-    for all samples."""
+    """Return whether values [samples, classes] are nearly probabilities: sums over the classes are nearly 1, and all
+    but the share `OUTSIDE` of the values lie between −`SLACK` and 1 + `SLACK`, the smallest above −2 · `SLACK`."""
     sums, outside = values.sum(axis=-1), (values < -SLACK) | (values > 1 + SLACK)
     nearly_one = sums.std() < CONSTANT and abs(sums.mean() - 1) < TOTAL
     return bool(nearly_one and outside.mean() <= OUTSIDE and values.min() > -2 * SLACK)

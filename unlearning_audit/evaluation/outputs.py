@@ -25,6 +25,7 @@ class Outputs:
     def __init__(
         self, files: list[str], batches: list[Membership], data: Data, data_file: str, signals: list[list[str]]
     ) -> None:
+        """Open all files and check them; the logits are not read yet."""
         self._parts, self._places = [], []
         self._cache: dict[tuple[Any, ...], np.ndarray] = {}
         self._signals: dict[str, BySample] = {}
@@ -50,23 +51,27 @@ class Outputs:
         """
         start = 0
         rows = np.flatnonzero(rows) if rows is not None and rows.dtype == bool else rows
-        for part, place in zip(self._parts, self._places, strict=True):  # place: the row of each sample in the file
+        all_or_rows = slice(None) if rows is None else rows
+        # place: the row of each sample in the file; None if the file has the order of the samples
+        for part, place in zip(self._parts, self._places, strict=True):
             end = start + len(part)
             chosen = np.arange(len(part)) if models is None else np.flatnonzero(models[start:end])
-            rows_of_file = place if rows is None else rows if place is None else place[rows]
+            rows_of_file = rows if place is None else place[all_or_rows]
             yield from part.by_model(chosen.tolist(), rows_of_file)
             start = end
 
-    def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
+    def stacked(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the logits of several models, float32 [chosen models, rows, classes]. The array is cached.
 
         ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
         """
-        return self._once(self._stacked, models, rows)
+        return self._cached(self._stack, models, rows)
 
-    def _once(self, compute: Callable[..., np.ndarray], *arrays: np.ndarray | None) -> np.ndarray:
-        """Return ``compute(*arrays)`` from the cache, or compute it and cache it. A mask that selects everything counts
-        as None."""
+    def _cached(self, compute: Callable[..., np.ndarray], *arrays: np.ndarray | None) -> np.ndarray:
+        """Return ``compute(*arrays)`` from the cache, or compute it and cache it.
+
+        A mask that selects everything counts as None, which also means everything.
+        """
         arrays = tuple(None if a is not None and a.dtype == bool and a.all() else a for a in arrays)
         # The content is the key, because arrays cannot be keys of a dict.
         contents = (None if array is None else (array.shape, array.dtype.kind, array.tobytes()) for array in arrays)
@@ -75,16 +80,16 @@ class Outputs:
             self._cache[key] = compute(*arrays)
         return self._cache[key]
 
-    def _stacked(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
-        """Compute `of`: the logits of several models in one array."""
+    def _stack(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
+        """Compute `stacked`: the logits of several models in one array."""
         logits = list(self.by_model(models, rows))
-        width = self._size if rows is None else len(np.arange(self._size)[rows])
-        return np.stack(logits) if logits else np.zeros((0, width, self.classes), np.float32)
+        count = self._size if rows is None else len(np.arange(self._size)[rows])  # rows is a mask, or a list of rows
+        return np.stack(logits) if logits else np.zeros((0, count, self.classes), np.float32)
 
     @property
     def logits(self) -> np.ndarray:
         """Return all logits, float32 [models, samples, classes]."""
-        return self.of()
+        return self.stacked()
 
     def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
         """Return the class that each model predicts for every sample, int64 [chosen models, samples]. The array is
@@ -92,7 +97,7 @@ class Outputs:
 
         ``models`` bool [models]; None: all.
         """
-        return self._once(self._predicted, models)
+        return self._cached(self._predicted, models)
 
     def _predicted(self, models: np.ndarray | None) -> np.ndarray:
         """Compute `predicted`, one model after the other."""
@@ -105,7 +110,7 @@ class Outputs:
         ``labels`` int64 [rows] or [chosen models, rows]; ``models`` bool [models], ``rows`` bool [samples] or int64
         [rows]; None: all.
         """
-        return self._once(self._phi, labels, models, rows)
+        return self._cached(self._phi, labels, models, rows)
 
     def _phi(self, labels: np.ndarray, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
         """Compute `phi`, one model after the other."""
@@ -120,9 +125,9 @@ class Outputs:
         """Read the signal files of every batch: for each batch, the name of a signal → its `signal_files.BySample`, and
         "gradients" → `signal_files.Gradients`, which has no name of its own."""
         batches = []
-        for files, part in zip(self._signal_files, self._parts, strict=True):
-            signals = [signal_files.read(path, models=len(part)) for path in files]
-            batches.append({s.signal if isinstance(s, BySample) else "gradients": s for s in signals})
+        for files, logits in zip(self._signal_files, self._parts, strict=True):
+            signals = [signal_files.read(path, models=len(logits)) for path in files]
+            batches.append({part.signal if isinstance(part, BySample) else "gradients": part for part in signals})
         return batches
 
     @cached_property
@@ -154,31 +159,32 @@ class Outputs:
 
         ``models`` bool [models]. NaN where a sample has no value. Returns None if the signal was not computed.
         """
-        whole = self.of_signal(name)
-        if whole is None:
+        signal = self.of_signal(name)
+        if signal is None:
             return None
-        column_of = np.full(self._size, -1)  # of each sample in the values; −1 where they lack it
-        column_of[whole.index] = np.arange(len(whole.index))
-        chosen, columns = whole.values[models], column_of[rows]
+        column_of = np.full(self._size, -1)  # sample → its column in the values; −1 if they lack the sample
+        column_of[signal.index] = np.arange(len(signal.index))
+        chosen, columns = signal.values[models], column_of[rows]
         by_row = np.full((len(chosen), len(rows), *chosen.shape[2:]), np.nan)
         by_row[:, columns >= 0] = chosen[:, columns[columns >= 0]]
         return by_row
 
 
-def _places(path: str, part: StoredLogits, data: Data, data_file: str) -> np.ndarray | None:
+def _places(path: str, stored: StoredLogits, data: Data, data_file: str) -> np.ndarray | None:
     """Return the row of every sample in the file ``path`` of logits, int64 [samples]; None if the rows are in the order
     of the samples.
 
-    Raises ArtifactError if ``part``, the content of the file, does not fit ``data``, which came from ``data_file``.
+    Raises ArtifactError unless ``stored``, the content of the file, has every sample of ``data`` once, with its label,
+    and as many classes at least. The data came from ``data_file``.
     """
-    order, place = np.arange(len(data.y)), None
-    if not np.array_equal(part.index, order):
-        place = part.order
-        if not np.array_equal(part.index[place], order):
+    samples, place = np.arange(len(data.y)), None
+    if not np.array_equal(stored.index, samples):
+        place = stored.order
+        if not np.array_equal(stored.index[place], samples):
             raise ArtifactError(f"{path}: field 'index' does not match {data_file}; delete it and run again")
-    if not np.array_equal(part.y, data.y[part.index]):
+    if not np.array_equal(stored.y, data.y[stored.index]):
         raise ArtifactError(f"{path}: field 'y' does not match {data_file}; delete it and run again")
-    if part.shape[2] < data.classes:
-        problem = f"has {part.shape[2]} classes, but {data_file} has {data.classes}"
+    if stored.shape[2] < data.classes:
+        problem = f"has {stored.shape[2]} classes, but {data_file} has {data.classes}"
         raise ArtifactError(f"{path}: field 'logits' {problem}; delete it and run again")
     return place

@@ -3,17 +3,17 @@
 import numpy as np
 
 
-def require(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = False) -> None:
+def require_models(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = False) -> None:
     """Raise ValueError when a sample has fewer than ``minimum`` models in ``mask`` bool [models, samples].
 
-    With ``leave_out`` the audited model itself does not count. ``side``: what the models in the mask are, for the
-    message, such as "members".
+    With ``leave_out`` each model of the mask is compared with the others only, so that one fewer counts. ``side``: what
+    the models in the mask are, for the message, such as "members".
     """
     count = mask.sum(axis=0) - (mask.any(axis=0) if leave_out else 0)
     if (count < minimum).any():
-        worst, models = int(count.argmin()), f"{'other ' if leave_out else ''}shadow models as {side}"
+        worst, other = int(count.argmin()), "other " if leave_out else ""
         raise ValueError(
-            f"sample {worst} has {count[worst]} {models}, {(count < minimum).sum()} samples have "
+            f"sample {worst} has {count[worst]} {other}shadow models as {side}, {(count < minimum).sum()} samples have "
             f"fewer than {minimum}: train more shadow models or score only samples that the shadow models cover"
         )
 
@@ -40,7 +40,7 @@ def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return np.asarray(0.5 * (low + high))
 
 
-def squares(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def squared_deviations(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return the sum of squared deviations of ``x`` [models, samples] from each sample's mean over the models in
     ``mask``, and the number of models; both [1, samples].
 
@@ -60,17 +60,18 @@ def spread(x: np.ndarray, mask: np.ndarray, *, kind: str, leave_out: bool = Fals
     """Return the standard deviation (divisor n) of ``x`` float64 [models, samples] over the models in ``mask`` bool
     [models, samples].
 
-    The result can be broadcast to [1, samples], or with ``leave_out``, where row m leaves out model m, to [models,
-    samples]. ``kind``: "per_sample", around each sample's mean; "within", these deviations pooled over all samples;
-    "global", of all values around one mean, as the published code computes it.
+    The result can be broadcast to [1, samples]. With ``leave_out``, row m leaves out model m, and the result can be
+    broadcast to [models, samples]. ``kind``: "per_sample", around each sample's mean; "within", these deviations pooled
+    over all samples; "global", of all values around one mean, as the published code computes it.
     """
     if kind == "global":
         deviation = np.where(mask, x - x[mask].mean(), 0.0)
-        sums = [mask.sum(axis=1), deviation.sum(axis=1), (deviation**2).sum(axis=1)]  # of each model
-        # Of all models together, or with ``leave_out`` of all but one, for each model: [1] or [models].
-        n, total, squared = (s.sum() - s if leave_out else s.sum(keepdims=True) for s in sums)
+        # For each model, the number of its values, and the sums of their deviations and squared deviations.
+        by_model = [mask.sum(axis=1), deviation.sum(axis=1), (deviation**2).sum(axis=1)]
+        # The same of all models together, [1], or with ``leave_out`` of all others, for each model, [models].
+        n, total, squared = (of.sum() - of if leave_out else of.sum(keepdims=True) for of in by_model)
         return np.asarray(np.sqrt(np.maximum(squared / n - (total / n) ** 2, 0.0))[:, None])
-    total, count = squares(x, mask, leave_out=leave_out)
+    total, count = squared_deviations(x, mask, leave_out=leave_out)
     if kind == "within":
         total, count = total.sum(axis=1, keepdims=True), count.sum(axis=1, keepdims=True)
     return np.asarray(np.sqrt(total / count))

@@ -31,32 +31,32 @@ CONTENTS = {
 }
 
 
-def judged(evaluation: Evaluation) -> tuple[str, list[str]]:
-    """Return why the logits of imported models are impossible, in one sentence ("" if nothing contradicts them), and
-    sentences about what is implausible but possible.
+def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
+    """Return why the logits of imported models are impossible, in one sentence ("" if they are possible), and sentences
+    about what is implausible but possible.
 
     Logits are refused if two groups hold identical models, if columns are in another order than labels, if the sign is
     wrong, or if a method mixed models.
     """
     groups, before = populations(evaluation), evaluation.group("original")
-    mixed, doubts = "", [""]
+    mixed, doubts = "", list[str]()
     if before and not evaluation.unlike("original", before) and before.files != evaluation.unlearned_files:
         mixed, doubt = mistakes.mixture(evaluation, before, evaluation.audited)
         doubts = [doubt, mistakes.exchanged(evaluation, before)]
     wrong = {name: _wrong_columns(group) for name, group in groups.items()}
     sentence = next(filter(None, wrong.values()), "")
+    # The sentence of `_wrong_columns` leaves a place for the names of all groups that it is about.
     names = ", ".join(title(evaluation, name) for name, of_group in wrong.items() if of_group == sentence)
     for name, group in groups.items():
-        doubts += _doubts(title(evaluation, name), group, known=not wrong[name])
+        doubts += _doubts(title(evaluation, name), group, columns_right=not wrong[name])
     identical, nearly = _shared(evaluation, groups)
-    # The sentence of `_wrong_columns` leaves a place for the names.
     refused = next(filter(None, (*identical, sentence.format(names=names), mixed)), "")
     return refused, list(filter(None, doubts + nearly))
 
 
 def _wrong_columns(population: Group) -> str:
-    """Return a sentence on the logits of {names} if their columns are in another order than the labels, or if their
-    sign is wrong; else "". The caller fills in the names.
+    """Return a sentence if the columns of a population's logits are in another order than the labels, or if the sign of
+    the logits is wrong; else "". It contains "{names}", which the caller replaces by the names of populations.
 
     The order is wrong if another one gives the labels of retained samples far more often, both over all samples and on
     average over classes; the sign is wrong if the smallest logit instead of the largest does. The average over classes
@@ -65,11 +65,12 @@ def _wrong_columns(population: Group) -> str:
     """
     retained = population.membership.retain
     rows = retained if retained.any() else ~population.membership.forget
-    most, least = (_counts(population, pick(population.logits(), axis=-1), rows) for pick in (np.argmax, np.argmin))
-    if np.count_nonzero(most.sum(axis=1)) <= 2:
+    most = _counts(population, population.logits().argmax(axis=-1), rows)
+    least = _counts(population, population.logits().argmin(axis=-1), rows)
+    if np.count_nonzero(most.sum(axis=1)) <= 2:  # no more than two labels occur
         return ""
     given = np.arange(len(most))
-    _, best = linear_sum_assignment(_rates(most), maximize=True)
+    _, best = linear_sum_assignment(_rates(most), maximize=True)  # the column that fits each label best
     if _far_better(most, best, than=most):
         moved = [f"class {label} by column {column}" for label, column in enumerate(best) if label != column]
         more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
@@ -86,24 +87,30 @@ def _wrong_columns(population: Group) -> str:
 
 
 def _far_better(counts: np.ndarray, order: np.ndarray, *, than: np.ndarray) -> bool:
-    """Return whether the ``counts`` [label, column] with columns in ``order`` are right far more often than the counts
-    ``than`` with columns as given, both over all samples and on average over classes."""
+    """Return whether predictions counted in ``counts`` [label, column], where ``order`` gives the column of each label,
+    are right far more often than those counted in ``than``, where label c has column c.
+
+    Far more often: for more than the share `RIGHT`, and `TIMES` as often, over all samples and on average over classes.
+    """
     return all(
         table[np.arange(len(order)), order].sum() / table.sum() > max(RIGHT, TIMES * np.trace(given) / given.sum())
         for table, given in ((counts, than), (_rates(counts), _rates(than)))
     )
 
 
-def _doubts(name: str, population: Group, *, known: bool) -> Iterator[str]:
-    """Yield sentences on what is implausible about one population, called ``name``; ``known``: whether the order of its
-    columns and its sign are right, without which accuracies tell nothing."""
+def _doubts(name: str, population: Group, *, columns_right: bool) -> Iterator[str]:
+    """Yield sentences on what is implausible about one population, called ``name``: it holds models twice, or its
+    predictions are no better than chance.
+
+    ``columns_right``: whether the order of columns and the sign are right, without which predictions tell nothing.
+    """
     if twins := list(likeness.twins(population.sample_logits)):
         i, j = twins[0]
         yield (
             f"{name} holds models twice (model {j} is model {i}, or nearly; {len(twins)} such pairs in all); "
             "verdicts count a copy once, but other intervals are too narrow by them: leave them out of all arrays"
         )
-    if known and _at_chance(population):
+    if columns_right and _at_chance(population):
         yield (
             f"{name} answers its retained samples as chance does: either they are in another order than labels, or "
             "train and forget mark the wrong ones, or these models are broken"
@@ -111,7 +118,8 @@ def _doubts(name: str, population: Group, *, known: bool) -> Iterator[str]:
 
 
 def populations(evaluation: Evaluation) -> dict[str, Group]:
-    """Return all populations by name, the audited models as "target". A population that plays two parts occurs once."""
+    """Return all populations by name, the audited models as "target". A population that has two names occurs under the
+    first only."""
     by_name = {"target": evaluation.audited}
     for name, population in evaluation.others.items():
         if population.files not in [known.files for known in by_name.values()]:
@@ -123,7 +131,8 @@ def title(evaluation: Evaluation, name: str) -> str:
     """Return the folder of a population as its user knows it, such as "npo/target" or "retrain". The audited models may
     be in the folder of another population."""
     # The folder of the data is called external-npo-target-<key>, after the user's folder.
-    node = Path((evaluation if name == "target" else evaluation.others[name].cohort).data_file).parent.name
+    cohort = evaluation if name == "target" else evaluation.others[name].cohort
+    node = Path(cohort.data_file).parent.name
     label = node.rsplit("-", 1)[0].removeprefix("external-") if node.startswith("external-") else name
     return label.replace("-", "/")
 
@@ -139,11 +148,12 @@ def _shared(evaluation: Evaluation, groups: dict[str, Group]) -> tuple[list[str]
         if not {first, second} <= groups.keys():
             continue
         left, right = groups[first].sample_logits, groups[second].sample_logits
-        distances = likeness.apart(right, left) if left.shape[1:] == right.shape[1:] else np.full((1, 1), np.inf)
-        j, i = np.unravel_index(distances.argmin(), distances.shape)
+        distances = likeness.distances(right, left) if left.shape[1:] == right.shape[1:] else np.full((1, 1), np.inf)
+        j, i = np.unravel_index(distances.argmin(), distances.shape)  # the two models that are most alike
         if distances[j, i] < likeness.ALIKE:
-            count, word = int((distances < likeness.ALIKE).any(axis=1).sum()), "nearly " if distances[j, i] else ""
-            (nearly if word else identical).append(
+            count = int((distances < likeness.ALIKE).any(axis=1).sum())
+            sentences, word = (nearly, "nearly ") if distances[j, i] else (identical, "")
+            sentences.append(
                 f"{title(evaluation, second)} holds {count} models that are {word}models of "
                 f"{title(evaluation, first)} (model {j} is {word}model {i} of the latter); {CONTENTS[second]}"
             )
@@ -151,8 +161,8 @@ def _shared(evaluation: Evaluation, groups: dict[str, Group]) -> tuple[list[str]
 
 
 def _counts(population: Group, predicted: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Count how often each label got each of the ``predicted`` classes, int [models, samples], among ``rows`` bool
-    [models, samples]: int64 [label, predicted class]."""
+    """Count how often samples of each label got each of the ``predicted`` classes, int [models, samples], among
+    ``rows`` bool [models, samples]: int64 [label, predicted class]."""
     counts = np.zeros([population.outputs.classes] * 2, np.int64)
     np.add.at(counts, (np.broadcast_to(population.labels, rows.shape)[rows], predicted[rows]), 1)
     return counts
@@ -164,10 +174,11 @@ def _rates(counts: np.ndarray) -> np.ndarray:
 
 
 def _at_chance(population: Group) -> bool:
-    """Return whether the models together predict retained samples no better than the most frequent label does.
+    """Return whether the models together predict retained samples no better than the most frequent label does, except
+    for `ERRORS` standard errors.
 
-    If no retained sample is known, all samples count that are neither forgotten nor held out. With a single label, the
-    answer is False.
+    If no retained sample is known, all samples count that are neither forgotten nor held out. Without any sample, or
+    with a single label, the answer is False.
     """
     member, labels = population.membership, population.labels
     rows = member.retain if member.retain.any() else ~(member.forget | member.heldout)

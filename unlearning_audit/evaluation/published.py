@@ -77,24 +77,29 @@ class Published(Stored):
         """Return the remarks as a list."""
         return list(json.loads(self.remarks))
 
-    def table(self) -> tuple[Data, Membership]:
-        """Return the samples, known by number only, and the memberships. Forgotten samples count as trained on. Raises
-        ValueError if a model has no forgotten sample."""
-        models, samples = self.forget.shape
+    @property
+    def data(self) -> Data:
+        """Return the samples, which are known by number only. All labels are 0, because results do not say them."""
+        index, zeros = np.arange(len(self.test)), np.zeros(len(self.test), np.int64)
+        x = np.zeros((len(index), 0), np.float32)
+        return Data(x, y=zeros, part=self.test.astype(np.uint8), y_clean=zeros, index=index, classes=2)
+
+    @property
+    def membership(self) -> Membership:
+        """Return the memberships. Forgotten samples count as trained on, and models with the same forget set are one
+        split and one block. Raises ValueError if a model has no forgotten sample."""
+        models = len(self.forget)
         if not models or not self.forget.any(axis=1).all():
             raise ValueError("there is no forgotten sample in some model; leave it out")
-        zeros, index = np.zeros(samples, np.int64), np.arange(samples)
-        data = Data(np.zeros((samples, 0), np.float32), zeros, self.test.astype(np.uint8), zeros, index, 2)
-        # The number of each model's forget set: models with the same one are one split and one block.
-        kinds = np.unique(np.packbits(self.forget, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
-        membership = Membership(
-            self.forget | self.retain, self.forget, self.heldout, seed=np.arange(models), split=kinds, block=kinds,
-            shadow=np.zeros(models, bool),
+        # Forget sets are numbered: the number of each model's own.
+        number = np.unique(np.packbits(self.forget, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+        return Membership(
+            train=self.forget | self.retain, forget=self.forget, heldout=self.heldout, seed=np.arange(models),
+            split=number, block=number, shadow=np.zeros(models, bool),
         )  # fmt: skip
-        return data, membership
 
 
-def holds(path: str | Path) -> bool:
+def is_published(path: str | Path) -> bool:
     """Return whether a file in the place of logits contains published scores; False for files that cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:

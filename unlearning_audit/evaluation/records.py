@@ -54,28 +54,29 @@ def write(path: str | Path, records: list[dict[str, Any]], columns: tuple[str, .
 
 
 def read(path: str | Path, columns: tuple[str, ...] = COLUMNS) -> list[dict[str, Any]]:
-    """Read the lines of a file with ``columns``. Raises ArtifactError that names the file."""
+    """Read the lines of a file with ``columns``: column → text or number. Raises ArtifactError that names the file."""
     return cells.table(path, columns, text=_TEXT)
 
 
-def exposed(path: str | Path) -> dict[tuple[str, str], dict[str, Exposed]]:
-    """Read a study's ``records.csv`` (columns ``UNION``); return (scenario, setting) → method → recognised records."""
-    return grouped(read(path, UNION))
+def read_summaries(path: str | Path) -> dict[tuple[str, str], dict[str, Exposed]]:
+    """Read a study's ``records.csv`` (columns ``UNION``); return (scenario, setting) → method → summary of its
+    recognised records."""
+    return summaries(read(path, UNION))
 
 
-def grouped(lines: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Exposed]]:
+def summaries(lines: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Exposed]]:
     """Group lines of a study's ``records.csv``: return (scenario, setting) → method → summary of its recognised
     records.
 
     ``lines``: column of `UNION` → value.
     """
-    places: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
+    groups: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for line in lines:
-        places.setdefault((line["scenario"], line["setting"]), {}).setdefault(line["method"], []).append(line)
-    return {place: {name: summed(part) for name, part in methods.items()} for place, methods in places.items()}
+        groups.setdefault((line["scenario"], line["setting"]), {}).setdefault(line["method"], []).append(line)
+    return {place: {method: summary(group) for method, group in methods.items()} for place, methods in groups.items()}
 
 
-def summed(lines: list[dict[str, Any]]) -> Exposed:
+def summary(lines: list[dict[str, Any]]) -> Exposed:
     """Return a summary of one method's lines of ``records.csv``: how many records and persons are recognised, and the
     records.
 
@@ -85,16 +86,16 @@ def summed(lines: list[dict[str, Any]]) -> Exposed:
     unseen = {(line["pair"], line["split"], line["beside"]): line for line in lines if not forgotten(line)}
     lines = [line for line in lines if forgotten(line)]
     recognised = [line for line in lines if line["recognised"]]
-    people = {
+    people = {  # each person counts once in a list, which is that of one pair and split
         (line["pair"], line["split"], line["person"]): line["person_recognised"]
         for line in lines if not math.isnan(line["person"])
     }  # fmt: skip
     classes = Counter(int(line["label"]) for line in recognised)
     return Exposed(
-        len(lines), len(recognised), sum(line["rate"] for line in recognised),
-        (sum(map(int, people.values())), len(people)) if people else None, dict(sorted(classes.items())),
-        sorted((line for line in lines if line["content"]), key=lambda line: (line["p"], -line["score"])),
-        unseen, len({(line["pair"], line["split"]) for line in lines}),
+        looked=len(lines), recognised=len(recognised), false=sum(line["rate"] for line in recognised),
+        people=(sum(map(int, people.values())), len(people)) if people else None, classes=dict(sorted(classes.items())),
+        records=sorted((line for line in lines if line["content"]), key=lambda line: (line["p"], -line["score"])),
+        unseen=unseen, lists=len({(line["pair"], line["split"]) for line in lines}),
     )  # fmt: skip
 
 

@@ -40,8 +40,10 @@ class Relearned(Stored):
     def empty(cls, steps: np.ndarray, index: np.ndarray, bits: np.ndarray) -> "Relearned":
         """Return the record of a batch without a defender's model, such as one of shadow models alone; ``steps``,
         ``index`` and ``bits`` are the fields of the class."""
-        curves, rounded = (0, len(steps), len(index)), (0, len(bits), len(index)) if len(bits) else (0, 0, 0)
+        curves = (0, len(steps), len(index))
+        rounded = (0, len(bits), len(index)) if len(bits) else (0, 0, 0)
         return cls(
-            steps, np.zeros(curves, np.float32), np.zeros(curves, bool), np.zeros((0, len(index)), bool), index, bits,
-            np.zeros(rounded, np.float32), np.zeros(rounded, bool),
+            steps=steps, phi=np.zeros(curves, np.float32), right=np.zeros(curves, bool), index=index, bits=bits,
+            taught=np.zeros((0, len(index)), bool),
+            phi_rounded=np.zeros(rounded, np.float32), right_rounded=np.zeros(rounded, bool),
         )  # fmt: skip

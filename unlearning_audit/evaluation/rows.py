@@ -147,12 +147,13 @@ _VALUES = attrgetter(*COLUMNS)
 
 
 def problem(rows: Sequence[Row]) -> str:
-    """Return what is wrong with rows of unknown origin, or "": a field of the wrong type, ci_low > ci_high, or two rows
-    with the same name and fields."""
+    """Return what is wrong with rows of a user's metric, or "": a field of the wrong type, ci_low > ci_high, or two
+    rows with the same metric, attack and other fields that say what the number is about (`PLACES`)."""
     seen: set[tuple[Any, ...]] = set()
     for row in rows:
         for name in COLUMNS:
-            if expected := _unfit(name, value := getattr(row, name)):
+            value = getattr(row, name)
+            if expected := _expected_instead(name, value):
                 return f"field {name!r} of the row {row.metric!r:.60} must be {expected}, not {value!r:.60}"
         if row.ci_low > row.ci_high:
             ends = f"ends, at {row.ci_high:g}, before it begins, at {row.ci_low:g}"
@@ -166,7 +167,7 @@ def problem(rows: Sequence[Row]) -> str:
     return ""
 
 
-def _unfit(name: str, value: object) -> str:
+def _expected_instead(name: str, value: object) -> str:
     """Return what the field ``name`` must contain, if ``value`` does not fit; else ""."""
     if value is None and _EMPTY[name] is None:
         return ""
@@ -189,24 +190,24 @@ def read(path: str | Path) -> list[Row | Failure]:
     return _read(path, (), {}, lambda header, cells, row: row)
 
 
-def write_union(path: str | Path, study: str, records: Collection[Record]) -> None:
-    """Write the rows of all methods of a study to one csv file, with a column for every axis, such as
-    ``axis_epsilon``."""
+def write_study(path: str | Path, study: str, records: Collection[Record]) -> None:
+    """Write the rows of all methods of a study to one csv file. Beside the columns of ``metrics.csv``, it says whose
+    row each is (`OWNER`), and has a column for every axis, such as ``axis_epsilon``."""
     axes = list(dict.fromkeys(axis for record in records for axis in record.axes))
 
     def line(record: Record) -> list[str]:
-        """Return the cells of one line; labels of axes are written so that no program takes them for a formula."""
+        """Return the cells of one line. Labels of axes are `inert`, so that no program takes them for a formula."""
         labels = (inert(str(record.axes.get(axis, ""))) for axis in axes)
         return [study, record.scenario, record.protocol, record.method, *labels, *_cells(record.row)]
 
     write_lines(path, (*OWNER, *(AXIS + axis for axis in axes), *COLUMNS, *FAILED), map(line, records))
 
 
-def read_union(
+def read_study(
     path: str | Path, scenarios: Collection[str] | None = None, metrics: Collection[str] | None = None
 ) -> list[Record]:
-    """Read the rows of a study, or only those of some ``scenarios`` and ``metrics``. Raises ArtifactError that names
-    the file."""
+    """Read the rows of a study as `write_study` wrote them, or only those of some ``scenarios`` and ``metrics``. Raises
+    ArtifactError that names the file."""
     filters = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
 
     def record(header: dict[str, int], cells: Sequence[str], row: Row | Failure) -> Record:
@@ -228,38 +229,44 @@ def _cells(row: Row | Failure) -> list[str]:
 
 
 def _read(
-    path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]], make: Callable[..., T]
+    path: str | Path, further: tuple[str, ...], filters: dict[str, Collection[str]], make: Callable[..., T]
 ) -> list[T]:
-    """Return ``make(header, cells, row)`` for each line of a csv file: its header (column → position), its cells and
-    its row. ``filters``: column → accepted values; ``owner``: further columns that must exist. Raises ArtifactError
-    that names the file."""
+    """Read a csv file of rows; return ``make(header, cells, row)`` for each line whose cells pass all ``filters``.
+
+    ``header``: column → position; ``cells``: the texts of the line; ``row``: what it says. ``filters``: column →
+    accepted texts; ``further``: columns that must exist besides those of rows. Raises ArtifactError that names the
+    file.
+    """
 
     def load() -> list[T]:
         """Read the file. Raises ValueError, which `checked` turns into an ArtifactError."""
         with open(path, newline="", encoding="utf-8") as file:
             lines = csv.reader(file)
             header = {name: position for position, name in enumerate(next(lines, []))}
-            if missing := {*owner, *COLUMNS, *FAILED} - header.keys():
+            if missing := {*further, *COLUMNS, *FAILED} - header.keys():
                 raise ValueError(f"column {min(missing)!r} is missing")
             accepted = [(header[name], frozenset(values)) for name, values in filters.items()]
-            meanings: dict[str, dict[str, Any]] = {name: {} for name in COLUMNS}
+            parsed: dict[str, dict[str, Any]] = {name: {} for name in COLUMNS}
             results = []
             for cells in lines:
                 if len(cells) != len(header):
                     raise ValueError(f"a line has {len(cells)} cells, and the header {len(header)}")
                 if all(cells[position] in values for position, values in accepted):
-                    results.append(make(header, cells, _row(header, cells, meanings)))
+                    results.append(make(header, cells, _row(header, cells, parsed)))
             return results
 
     return checked(path, load)
 
 
-def _row(header: dict[str, int], cells: Sequence[str], meanings: dict[str, dict[str, Any]]) -> Row | Failure:
-    """Return the row or the failure in a line. ``header``: column → position of its cell; ``meanings``: column → text →
-    value, a cache that all lines share, since most texts of a column are equal."""
+def _row(header: dict[str, int], cells: Sequence[str], parsed: dict[str, dict[str, Any]]) -> Row | Failure:
+    """Return the row in a line or, if its column "failed" has a text, the failure.
+
+    ``header``: column → position of its cell; ``parsed``: column → text → value, a cache that all lines share, since
+    most texts of a column are equal. New texts are added to it.
+    """
     values = []
     for name in COLUMNS:
-        text, of_column = cells[header[name]], meanings[name]
+        text, of_column = cells[header[name]], parsed[name]
         if text not in of_column:
             of_column[text] = _EMPTY[name] if text == "" else _KIND.get(name, plain)(text)
         values.append(of_column[text])

@@ -45,4 +45,4 @@ class Data(Stored):
     def views(self, kind: str) -> np.ndarray:
         """Return the rows that are views of one kind of each sample, int64 [samples, most views of any sample], filled
         with −1."""
-        return views.of(kind, self.parent, self.view, len(self.y))
+        return views.rows_of(kind, self.parent, self.view, len(self.y))

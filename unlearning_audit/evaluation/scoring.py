@@ -9,7 +9,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.shadow import Score, Shadow, mask_of, needs
+from unlearning_audit.evaluation.shadow import Score, Shadow, known_mask, needs
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.registry import Module, load, source_file
@@ -76,33 +76,35 @@ def score(
         The models have no logits.
     """
     evaluation.require_logits()
-    run, files, terms, known = alone if own_rows else scored, files or {}, terms or {}, known or {}
-    parts, failed = [], {}
+    run = score_by_own_rows if own_rows else score_by_shadows
+    files, terms, known = files or {}, terms or {}, known or {}
+    parts, failed = [], {}  # parts: the columns of one attack in one form each
     for name, entry in attacks.items():
         if already := tables.rows_of(known, name):
             parts += already
             continue
+        limits = terms.get(name, {})
         try:
-            if (limits := terms.get(name, {})) or name in files:
-                parts += _apart(run, evaluation, name, files.get(name), entry, seed, limits)
+            if limits or name in files:
+                parts += _run_in_process(run, evaluation, name, files.get(name), entry, seed, limits)
             else:
                 parts += list(run(evaluation, name, load("attacks", entry["name"]), entry, seed))
         except (PluginError, NoAnswerError) as error:
-            failed[name] = str(error)  # NoAnswerError: the models lack a signal that it reads
+            failed[name] = str(error)  # NoAnswerError: the models lack a signal that the attack reads
             print(error, file=sys.stderr)
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
     return Scores(columns or tables.no_scores(), failed)
 
 
-def _apart(
+def _run_in_process(
     run: Callable[..., Any], evaluation: Evaluation, name: str, file: str | None, entry: Entry, seed: int, limits: Entry
 ) -> list[dict[str, np.ndarray]]:
     """Run a user's attack, or one with a time limit, in a separate process; return the columns of scores of each form.
 
-    ``run``: the function that runs the attack, `scored` or `alone`; ``name``: the attack's name in the study; ``file``:
-    the user's file of it, or None; ``entry``: its ``name`` in the library and its ``options``; ``seed``: the study's;
-    ``limits``: those of the process, options of `isolated`. Forms in which the attack cannot be evaluated are added to
-    ``evaluation.missing``. Raises PluginError if the attack fails.
+    ``run``: the function that runs the attack, `score_by_shadows` or `score_by_own_rows`; ``name``: the attack's name
+    in the study; ``file``: the user's file of it, or None; ``entry``: its ``name`` in the library and its ``options``;
+    ``seed``: the study's; ``limits``: those of the process, options of `isolated`. Forms in which the attack cannot be
+    evaluated are added to ``evaluation.missing``. Raises PluginError if the attack fails.
     """
     where = file or source_file("attacks", entry["name"])
 
@@ -117,7 +119,7 @@ def _apart(
     return list(reply["parts"])
 
 
-def scored(
+def score_by_shadows(
     evaluation: Evaluation, name: str, module: Module, settings: Entry, seed: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield the scores of one attack in each of its forms, "trained" and "unlearned" or else "both", as columns attack,
@@ -129,24 +131,24 @@ def scored(
     than missing shadow models, or returns a value that is not finite for a row that it has to score.
     """
     declared = getattr(module, "NEEDS", None) or ()
-    by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
+    needs_same_samples = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
     for form, shadow in evaluation.shadows(needs(declared)):  # a sentence, if the form cannot be evaluated
         if isinstance(shadow, str):
             evaluation.missing[f"{name}/{form}"] = shadow
             continue
-        if by_sample and shadow.index is not None and not np.array_equal(shadow.index, evaluation.queried):
+        if needs_same_samples and shadow.index is not None and not np.array_equal(shadow.index, evaluation.queried):
             evaluation.missing[f"{name}/{form}"] = OTHER_SAMPLES
             continue
         try:
-            yield columns(evaluation, name, form, module, settings, shadow, seed)
+            yield score_form(evaluation, name, form, module, settings, shadow, seed)
         except PluginError as error:
-            why = evaluation.lacking(form, error, module.__file__)
+            why = evaluation.why_insufficient(form, error, module.__file__)
             if not why:
                 raise
             evaluation.missing[f"{name}/{form}"] = why
 
 
-def alone(
+def score_by_own_rows(
     evaluation: Evaluation, name: str, module: Module, settings: Entry, seed: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield the scores of one attack that learns from rows of the model that it scores, without shadow models, as
@@ -162,18 +164,19 @@ def alone(
         raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
     files, membership = evaluation.unlearned_files, evaluation.membership[evaluation.target]
     labels = np.broadcast_to(evaluation.labels, evaluation.membership.train.shape)
+    # form → which samples are members, bool [models, samples]
     members = {"own": membership.retain} | ({"seen": membership.train} if files == evaluation.originals else {})
     all_rows, all_models = np.arange(len(evaluation.data.y)), np.arange(len(evaluation.target))
     for form, member in members.items():
         columns_of_models = []
         by_model = evaluation.outputs(files).by_model(evaluation.target)
+        # number: among the scored models; model: among all models
         for number, (model, of_model) in enumerate(zip(np.flatnonzero(evaluation.target), by_model, strict=True)):
-            logits, y = of_model[None], labels[model][None]
-            learned = np.flatnonzero(member[number] | test)
-            # Of this model alone. Attacks expect an axis of models, which is 1 long here.
-            values = signals(evaluation, module, files, all_models == model, all_rows)
+            logits, y = of_model[None], labels[model][None]  # attacks expect an axis of models, which is 1 long here
+            learned = np.flatnonzero(member[number] | test)  # the rows from which the attack learns
+            values = read_signals(evaluation, module, files, all_models == model, all_rows)
             known = {signal: value[:, learned] for signal, value in values.items()}
-            usable = mask_of(known)
+            usable = known_mask(known)
             shadow = Shadow(
                 logits[:, learned], y[:, learned], member[number, learned][None] & usable, test[learned][None] & usable,
                 signals=known,
@@ -181,13 +184,14 @@ def alone(
             rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
             rng = generator(seed, "attack", name, form, number)
             asked = {signal: value[:, rows] for signal, value in values.items()}
-            score, decision = call(module, (logits[:, rows], y[:, rows]), shadow, settings, rng, **asked)
-            place, read = (np.full(len(rows), number), rows), {signal: value[0] for signal, value in asked.items()}
-            columns_of_models.append(_columns(name, form, membership, *place, score[0], decision[0], read))
+            score, decision = call_score(module, logits[:, rows], y[:, rows], shadow, settings, rng, **asked)
+            read = {signal: value[0] for signal, value in asked.items()}
+            numbers = np.full(len(rows), number)
+            columns_of_models.append(_score_table(name, form, membership, numbers, rows, score[0], decision[0], read))
         yield {column: np.concatenate([part[column] for part in columns_of_models]) for column in columns_of_models[0]}
 
 
-def signals(
+def read_signals(
     evaluation: Evaluation, module: Module, files: list[str], models: np.ndarray, rows: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return the signals that an attack reads besides logits: name → float64 [models, rows, …].
@@ -198,7 +202,7 @@ def signals(
     return {name: evaluation.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
 
 
-def columns(
+def score_form(
     evaluation: Evaluation, name: str, form: str, module: Module, settings: Entry, shadow: Shadow, seed: int
 ) -> dict[str, np.ndarray]:
     """Score every target model by one attack that learned from ``shadow``; return columns attack, form, model,
@@ -208,31 +212,31 @@ def columns(
     (`Evaluation.shadows`). Raises PluginError if the attack fails or returns values that are not finite.
     """
     membership, rows = evaluation.membership[evaluation.target], evaluation.queried
-    logits = evaluation.outputs(evaluation.unlearned_files).of(evaluation.target, rows)
+    logits = evaluation.outputs(evaluation.unlearned_files).stacked(evaluation.target, rows)
     y, rng = evaluation.labels_of(evaluation.target)[..., rows], generator(seed, "attack", name, form)
-    values = signals(evaluation, module, evaluation.unlearned_files, evaluation.target, rows)
-    score, decision = call(module, (logits, y), shadow, settings, rng, **values)
-    model, column = np.nonzero(membership.queries[:, rows])  # what attacks are asked about each model
-    read = {signal: value[model, column] for signal, value in values.items()}
-    scores = score[model, column], decision[model, column]
-    return _columns(name, form, membership, model, rows[column], *scores, read)
+    values = read_signals(evaluation, module, evaluation.unlearned_files, evaluation.target, rows)
+    score, decision = call_score(module, logits, y, shadow, settings, rng, **values)
+    asked = np.nonzero(membership.queries[:, rows])  # (model, column) of what attacks are asked about each model
+    read = {signal: value[asked] for signal, value in values.items()}
+    model, index = asked[0], rows[asked[1]]
+    return _score_table(name, form, membership, model, index, score[asked], decision[asked], read)
 
 
-def call(
-    module: Module, asked: tuple[np.ndarray, np.ndarray], shadow: Shadow, settings: Entry,
+def call_score(
+    module: Module, logits: np.ndarray, y: np.ndarray, shadow: Shadow, settings: Entry,
     rng: np.random.Generator, **signal: np.ndarray,
 ) -> Score:  # fmt: skip
     """Call the ``score`` of an attack's ``module``; return its score, a number, and its decision, bool, each [models,
     rows].
 
-    ``asked``: logits [models, rows, classes] and labels [rows] or [models, rows] of the audited models; ``signal``:
-    their other values per sample, by name; ``settings``: the attack's ``options``. Raises PluginError if it fails or
+    ``logits`` [models, rows, classes], labels ``y`` [rows] or [models, rows] and other values per sample, ``signal``,
+    are those of the audited models; ``settings``: the attack's ``options``. Raises PluginError if the attack fails or
     returns something of another type or shape.
     """
-    shape, file = asked[0].shape[:2], readable(module.__file__)
+    shape, file = logits.shape[:2], readable(module.__file__)
     demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
     with guard(module.__file__):
-        returned = module.score(*asked, shadow, module.Options(**settings["options"]), rng, **signal)
+        returned = module.score(logits, y, shadow, module.Options(**settings["options"]), rng, **signal)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise PluginError(f"{file}: score {demand}, it returned {type_of(returned)}")
         for name, array, kinds in zip(("score", "decision"), returned, ("fiu", "b"), strict=True):
@@ -241,7 +245,7 @@ def call(
     return returned
 
 
-def _columns(
+def _score_table(
     name: str, form: str, membership: Membership, model: np.ndarray, index: np.ndarray, value: np.ndarray,
     decision: np.ndarray, read: dict[str, np.ndarray],
 ) -> dict[str, np.ndarray]:  # fmt: skip
@@ -252,7 +256,7 @@ def _columns(
     [rows] are what the attack returned, and ``read``, signal → [rows, …], is what it read. Raises PluginError for
     scores that are not finite. It names the signal that is wholly NaN for one of the samples, or else the attack.
     """
-    place = model, index
+    place = model, index  # positions in masks [models, samples]
     role = np.where(membership.forget[place], "forget", np.where(membership.train[place], "retain", "heldout"))
     if not np.isfinite(value).all():
         for signal, values in read.items():

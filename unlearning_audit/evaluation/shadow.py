@@ -23,11 +23,12 @@ def needs(declared: str | tuple[str, ...] | None) -> tuple[str, ...]:
     return tuple(name for name in names if name not in OFFERS)
 
 
-def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:
+def known_mask(signal: dict[str, np.ndarray]) -> np.ndarray:
     """Return the rows on which all signals are known, bool [models, rows]; a single True without signals.
 
-    ``signal``: name → [models, rows, …], NaN where a model has no value for a sample, and where all shadow models saw
-    it, so that none of them shows how a non-member looks.
+    ``signal``: name → [models, rows, …]. A value is NaN where it was not computed, or where all shadow models saw the
+    sample, so that none of them shows how a non-member looks. A signal with several values per row is unknown only if
+    all of these are NaN.
     """
     mask = np.array(True)
     for value in signal.values():

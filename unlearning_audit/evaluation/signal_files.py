@@ -37,8 +37,11 @@ class BySample(Stored):
 
 
 def read(path: str | Path, models: int) -> Gradients | BySample:
-    """Read a file of signals; ``models``: the number of models in it. Raises ArtifactError for a wrong file, and
-    FailedError if there are no models."""
+    """Read a file of signals: one with a field ``values`` is `BySample`, any other `Gradients`.
+
+    ``models``: the number of models in it. Raises ArtifactError for a wrong file, and FailedError if there are no
+    models.
+    """
     check = Check(path, read_arrays(path))
     kind = BySample if "values" in check.arrays else Gradients
     return kind(**kind.checked(check, models=models))

@@ -30,14 +30,14 @@ def phi(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
 def log_probabilities(logits: np.ndarray) -> np.ndarray:
     """Return log p_c of the softmax of ``logits`` [..., classes], float64 of the same shape; exact also where p_c
     rounds to 0 or to 1."""
-    shifted, _, rest = _split(logits)
+    shifted, _, rest = _split_off_largest(logits)
     return np.asarray(shifted - np.log1p(rest))
 
 
 def log_complements(logits: np.ndarray) -> np.ndarray:
     """Return log(1 − p_c) of the softmax of ``logits`` [..., classes], float64 of the same shape; finite also where p_c
     rounds to 1."""
-    shifted, top, rest = _split(logits)
+    shifted, top, rest = _split_off_largest(logits)
     normaliser = np.log1p(rest)
     p = np.exp(shifted - normaliser)
     np.put_along_axis(p, top, 0.0, axis=-1)
@@ -94,10 +94,10 @@ def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.nda
 
 
 def statistics(statistic: Statistic, shadow: Shadow, *, classes: int) -> KnownRows:
-    """Compute the statistic of every row of a `Shadow` that is a member or a non-member.
+    """Compute the ``statistic`` of every row, a sample of one shadow model, that is a member or a non-member.
 
-    Raises ValueError if the shadow models have another number of ``classes`` than the audited models, or no members or
-    no non-members.
+    All other rows are left out, since an attack cannot learn from them. Raises ValueError if the shadow models have
+    another number of ``classes`` than the audited models, or no members or no non-members.
     """
     y, rows = _labels_and_rows(shadow, classes)
     # One model after the other, without those that have no such row.
@@ -140,21 +140,24 @@ def same_samples(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> None:
             f"{list(logits.shape[1:])}: this attack needs the same samples in both"
         )
     audited, of_shadow = labels(logits, y), labels(shadow.logits, shadow.y)
-    shared = sum((audited == row).any(axis=0) for row in of_shadow) > 0  # some two models have one label
+    # A protocol may give models labels of their own. A sample counts as the same if some audited and some shadow model
+    # have the same label for it.
+    shared = sum((audited == of_model).any(axis=0) for of_model in of_shadow) > 0
     if shared.mean() < 0.9:
         raise ValueError(
             f"{(~shared).sum()} of {len(shared)} samples have other labels in the shadow models than in the audited "
             "models: this attack needs the same samples in both, column by column"
         )
     for model, of_model in enumerate(logits):
-        twins = np.flatnonzero((shadow.logits[:, 0] == of_model[0]).all(axis=-1))  # the first sample is compared first
+        # Shadow models that agree on the first sample are compared on all. Constant logits prove nothing.
+        twins = np.flatnonzero((shadow.logits[:, 0] == of_model[0]).all(axis=-1))
         if any(np.array_equal(of_model, shadow.logits[twin]) for twin in twins) and np.ptp(of_model) > 0:
             raise ValueError(f"audited model {model} is also a shadow model: leave it out of its own shadow models")
 
 
-def _split(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the logits minus their maximum, the position of the maximum, and the sum of the exponentials of all
-    others."""
+def _split_off_largest(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the logits minus their largest over the classes, the class of the largest, and the sum of the exponentials
+    of the others: ``logits`` [..., classes] give float64 [..., classes], int64 [..., 1] and float64 [..., 1]."""
     shifted = np.asarray(logits).astype(np.float64)
     top = shifted.argmax(axis=-1, keepdims=True)
     shifted -= np.take_along_axis(shifted, top, axis=-1)

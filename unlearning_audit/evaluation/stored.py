@@ -34,7 +34,10 @@ class Stored(Arrays):
 
     @classmethod
     def checked(cls, check: Check, **sizes: int | None) -> dict[str, Any]:
-        """Return name → value of each field that ``check`` has. Raises ArtifactError if it is not what it must be."""
+        """Return name → value of each field of the file ``check``. ``sizes``: axis → its length, where that is known.
+
+        Raises ArtifactError if a field is not what ``FIELDS`` says, or if one without a default is missing.
+        """
         needed = {field.name for field in fields(cls) if field.default is field.default_factory is MISSING}
         table = {name: kind for name, kind in cls.FIELDS.items() if name in needed or name in check.arrays}
         return checked(check, table, cls.GAPS, **sizes)
@@ -43,14 +46,18 @@ class Stored(Arrays):
 def checked(
     check: Check, table: Mapping[str, tuple[str, str]], gaps: Collection[str] = (), **sizes: int | None
 ) -> dict[str, Any]:
-    """Return name → value of the fields in a file, ``check``, that ``table`` lists, as `Stored.FIELDS` does. ``gaps``:
-    fields in which NaN is allowed; ``sizes``: axis → its length, where that is known. Raises ArtifactError if a field
-    is missing or is not what it must be."""
+    """Return name → value of the fields in a file, ``check``, that ``table`` lists, as `Stored.FIELDS` does: an array,
+    or a single value for a field without axes.
+
+    ``gaps``: fields in which NaN is allowed; ``sizes``: axis → its length, where that is known. Raises ArtifactError if
+    a field is missing, or if its dtype, its shape or its values are not what they must be.
+    """
     values: dict[str, Any] = {}
     for name, (kinds, axes) in table.items():
-        known = axes.removesuffix("...").split()
-        further = np.ndim(check.arrays.get(name, 0)) - len(known) if axes.endswith("...") else 0
-        value = check.field(name, kinds, (*map(sizes.get, known), *[None] * further), finite=name not in gaps)
-        sizes |= zip(known, value.shape, strict=False)  # later fields must agree; axes of "..." have no name
+        named = axes.removesuffix("...").split()
+        unnamed = np.ndim(check.arrays.get(name, 0)) - len(named) if axes.endswith("...") else 0
+        # An axis without a known size may have any length.
+        value = check.field(name, kinds, (*map(sizes.get, named), *[None] * unnamed), finite=name not in gaps)
+        sizes |= zip(named, value.shape, strict=False)  # axes of the same name in later fields must be as long
         values[name] = value if axes else value.item()
     return values

@@ -8,7 +8,7 @@ import numpy as np
 VIEWS = {"paraphrase": 1, "perturbed": 2, "refusal": 3, "neighbour": 4, "alternate": 5}
 
 
-def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) -> str:
+def problem(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) -> str:
     """Return what is wrong with views, which are variants of samples such as paraphrases, in a sentence; "" if nothing
     is.
 
@@ -31,19 +31,19 @@ def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) 
     return ""
 
 
-def of(kind: str, parent: np.ndarray | None, view: np.ndarray | None, samples: int) -> np.ndarray:
-    """Return the rows that are views of one ``kind`` (of `VIEWS`) of each sample, in their order: int64 [samples, most
-    views of any sample], filled with −1.
+def rows_of(kind: str, parent: np.ndarray | None, view: np.ndarray | None, samples: int) -> np.ndarray:
+    """Return, for each sample, the rows that are its views of one ``kind`` (of `VIEWS`), in their order: int64
+    [samples, most views of any sample], filled with −1.
 
-    ``parent`` and ``view`` [samples] are as in `wrong`, None without views; ``samples``: the number of all rows.
+    ``parent`` and ``view`` [samples] are as in `problem`, None without views; ``samples``: the number of all rows.
     """
     if parent is None:
         return np.full((samples, 0), -1)
     rows = np.flatnonzero(view == VIEWS[kind])
-    rows = rows[np.argsort(parent[rows], kind="stable")]
+    rows = rows[np.argsort(parent[rows], kind="stable")]  # sample by sample
     count = np.bincount(parent[rows], minlength=samples)
     table = np.full((samples, int(count.max(initial=0))), -1)
     # The column of each view: its position among all views minus that of the first view of its sample.
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-    table[parent[rows], place] = rows
+    column = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+    table[parent[rows], column] = rows
     return table

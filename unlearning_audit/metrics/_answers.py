@@ -18,7 +18,7 @@ def overlap(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     a tokenizer.
     """
 
-    return evaluation.once("overlap", files, lambda: overlap_of(evaluation.data, of_files(files)))
+    return evaluation.cached("overlap", files, lambda: overlap_of(evaluation.data, of_files(files)))
 
 
 def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -51,7 +51,7 @@ def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
         ]
         return np.stack([of_kth[..., 0] for of_kth in overlaps], axis=-1)  # recall is the first of the three numbers
 
-    return evaluation.once("recalls", files, compute)
+    return evaluation.cached("recalls", files, compute)
 
 
 def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

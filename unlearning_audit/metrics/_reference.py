@@ -33,12 +33,12 @@ def log_density(
     """
     # With ``leave_out``, arrays of `per_sample` have a row for each reference model, without itself; else one row.
     leave_out, rows = audited is not None, slice(None) if audited is None else audited
-    per_sample.require(mask, minimum=minimum, side=side, leave_out=leave_out)
+    per_sample.require_models(mask, minimum=minimum, side=side, leave_out=leave_out)
     if kind in SPREADS:
         centre = per_sample.mean(phi, mask, leave_out=leave_out)
         spread = per_sample.spread(phi, mask, kind=SPREADS[kind], leave_out=leave_out)
         return density.gaussian(at, centre[rows], spread[rows])
-    squares, count = per_sample.squares(phi, mask, leave_out=leave_out)
+    squares, count = per_sample.squared_deviations(phi, mask, leave_out=leave_out)
     if bandwidth == "silverman":
         width = np.maximum((4 / (3 * count)) ** 0.2 * np.sqrt(squares / (count - 1)), density.SMALLEST_SPREAD)
     else:

@@ -74,7 +74,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     lines = []
     if published.step >= 0:  # −1: unknown
         lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
-    splits, split = np.unique(published.table()[1].split, return_inverse=True)  # models of a split forget the same
+    splits, split = np.unique(published.membership.split, return_inverse=True)  # models of a split forget the same
     for name, score, forget, heldout, aucs in _attacks(published):
         if aucs is None:
             lines.append(nothing(f"auc_{name}", "some model has no score on one of the two sides"))
@@ -167,7 +167,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """
     published = evaluation.published
     assert published is not None
-    comparable, unit = set(published.comparable.tolist()), published.table()[1].block  # [1]: the memberships
+    comparable, unit = set(published.comparable.tolist()), published.membership.block
     auc_rule = replace(DECIDES["auc"], ideal=0.5, chance=OF_SAMPLES) if published.fair else DECIDES["auc"]
     roles = _text.roles(published.test, published)
     metrics = {

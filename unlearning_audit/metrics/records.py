@@ -95,7 +95,7 @@ def _lists(evaluation: Evaluation, options: Options) -> tuple[list[Line], Unseen
 def by_retraining(evaluation: Evaluation, rate: float) -> list[Line]:
     """Return the lines of records that are found by comparison with retrained models (`against_retrained`); [] if there
     are none of the same samples, or if retraining failed. ``rate`` is the expected share of the list that is false."""
-    retraining = evaluation.retraining()
+    retraining = evaluation.retrained_group()
     # None if retraining failed, since that is no fault of the method. `or_none` passes the files on (_), which this
     # group of models knows already.
     retrained = None if retraining is None else or_none(lambda _: retraining.phi(), retraining.files)

@@ -91,7 +91,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     retrained = compared(evaluation)
     if isinstance(retrained, str):
         return [*accuracies, *(nothing(name, retrained) for name in names)]
-    before = evaluation.outputs(evaluation.originals).of(evaluation.target, audited.index).argmax(-1)
+    before = evaluation.outputs(evaluation.originals).stacked(evaluation.target, audited.index).argmax(-1)
     goal = NEAR * _mean(before == evaluation.labels_of(evaluation.target)[..., audited.index], queried)
     curves = {"relearn_area": (audited.right, retrained.right), "relearn_area_phi": (audited.phi, retrained.phi)}
     if text:

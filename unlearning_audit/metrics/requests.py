@@ -47,7 +47,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     member, phi = evaluation.membership[evaluation.target], evaluation.audited.phi()
     of_all: dict[str, Effect] = {}
     for request in range(1, member.request_count + 1):
-        one_request = member.part(request)  # the memberships, as if it were the only request
+        one_request = member.of_request(request)  # the memberships, as if it were the only request
         if member.pair is None:
             of_request = swap.advantages(evaluation.scores, phi, one_request)
             of_request.pop("tail_advantage", None)  # `QUANTITIES` declares the advantage alone for single requests
@@ -71,7 +71,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     predicted, lines = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target), []
     right = predicted == evaluation.labels_of(evaluation.target)
     for request in range(1, int(member.request.max()) + 1):
-        one_request = member.part(request)  # the memberships, as if it were the only request
+        one_request = member.of_request(request)  # the memberships, as if it were the only request
         if member.pair is None:
             of_request = swap.read(evaluation, one_request, generator(evaluation.seed, "swap"))
         else:

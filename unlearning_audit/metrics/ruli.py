@@ -228,7 +228,7 @@ def _on_vulnerable(evaluation: Evaluation, vulnerable: np.ndarray) -> list[Row]:
     """Return one row, the accuracy of the unlearned targets on those vulnerable target samples that they retain.
     ``vulnerable`` int64: the numbers of the vulnerable target samples."""
     member = evaluation.membership[evaluation.target]
-    logits = evaluation.outputs(evaluation.unlearned_files).of(evaluation.target, vulnerable)
+    logits = evaluation.outputs(evaluation.unlearned_files).stacked(evaluation.target, vulnerable)
     right = rates.predicted(logits) == evaluation.data.y[vulnerable]
     accuracy = rates.rate(hit=right, rows=member.retain[:, vulnerable], **groups(member))
     return table({"accuracy": accuracy}, role="retain", target="vulnerable")

@@ -112,7 +112,7 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
     columns = dict(zip(published.readings.tolist(), published.values, strict=True))
     if LOSS not in columns:
         return []
-    member, roles = published.table()[1], _text.roles(published.test, published)
+    member, roles = published.membership, _text.roles(published.test, published)
     of_retrained = {}
     if retrained is not None and (partners := _partners(published, retrained)) is not None:
         of_retrained = dict(zip(retrained.readings.tolist(), retrained.values[:, partners], strict=True))

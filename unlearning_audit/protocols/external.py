@@ -266,7 +266,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
             raise ValueError(f"{belongs[name] / name}.npy: this file is missing; save it with numpy.save")
     # If every sample is to be forgotten, nothing has to be known of others.
     no_membership, forget = files["train"] is None and files["heldout"] is None, files["forget"]
-    if no_membership and not (forget and headers.opened("forget", forget).all()):
+    if no_membership and not (forget and headers.open_array("forget", forget).all()):
         raise ValueError(
             f"{belongs['train']}/train.npy: this file is missing, and so is heldout.npy; one of the two must be there"
         )

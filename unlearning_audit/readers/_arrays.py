@@ -13,7 +13,7 @@ KINDS = {"b": "bool", "biu": "bool or whole numbers", "iu": "whole numbers", "f"
 def load(path: Path, kinds: str) -> np.ndarray:
     """Load an array whose dtype kind is in ``kinds``, one of the keys of `KINDS`. For "b", an array of numbers 0 and 1
     becomes bool. Raises ValueError that names the file for another kind, and for NaN or infinity if kinds is "f"."""
-    value = np.array(headers.opened("this array", path))
+    value = np.array(headers.open_array("this array", path))
     if kinds == "b" and value.dtype.kind in "iuf" and np.isin(value, (0, 1)).all():
         value = value.astype(bool)
     if value.dtype.kind not in kinds:

@@ -46,7 +46,7 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     beside it, are read if they exist; a missing one counts as empty.
     """
     order = parameters.report(plan, [file])["headline"]
-    numbers = Numbers(rows.read_union(str(page.with_name("metrics.csv"))), order["cases"])
+    numbers = Numbers(rows.read_study(str(page.with_name("metrics.csv"))), order["cases"])
     judged = decisions.read(order.get("comparisons", []))
     imported = Path(file).with_name(f"{Path(file).stem}_models")
     roles, recomputed = (_table(imported / name) for name in ("roles.csv", "recomputed.csv"))

@@ -13,7 +13,7 @@ def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: n
     """Return φ before unlearning, float64 [models, rows]. For imported models, it is φ of the original models with the
     same forget sets."""
     if evaluation.imported:
-        before = evaluation.before()
+        before = evaluation.phi_before()
         assert not isinstance(before, str)  # a str says why φ is missing; attacks that need it are not run then
         return np.asarray(before[models][:, rows])
     return evaluation.outputs(evaluation.originals).phi(evaluation.labels_of(models)[..., rows], models, rows)

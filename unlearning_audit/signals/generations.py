@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.generations import Generations, queried
+from unlearning_audit.evaluation.generations import Generations, continued_samples
 from unlearning_audit.signals import Data, Membership, ModelStack
 
 RECORD, ROLE, OF_TEXTS = Generations, "generated", True
@@ -21,7 +21,7 @@ def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
     """Return the samples whose answers each model generates, int64 [models, rows]: all forgotten and held-out ones, and
     up to ``settings["most"]`` retained and as many test samples."""
-    return queried(member, data.part, settings["most"])
+    return continued_samples(member, data.part, settings["most"])
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Generations:

@@ -17,4 +17,4 @@ def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: n
     views = next((candidates for candidates in kinds if candidates.shape[1]), None)
     if views is None or (views < 0).all(1).any():
         raise ArtifactError(f"{evaluation.data_file}: some samples have no neighbours; set neighbours: 4 under data")
-    return views_logp(evaluation.outputs(files).of(models), views)
+    return views_logp(evaluation.outputs(files).stacked(models), views)

@@ -20,7 +20,7 @@ def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: n
     """
     shadow = np.flatnonzero(~evaluation.target)
     unseen = ~evaluation.membership.train[np.ix_(shadow, rows)]
-    logits = evaluation.outputs(evaluation.originals).of(~evaluation.target, rows)
+    logits = evaluation.outputs(evaluation.originals).stacked(~evaluation.target, rows)
     labels = evaluation.labels_of(~evaluation.target)[..., rows]
     logp = np.where(unseen, signals.per_model(signals.label_logp, logits, labels), 0.0)  # [shadow models, rows]
     itself = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models], True where both are the same model

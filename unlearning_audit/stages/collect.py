@@ -18,14 +18,14 @@ def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[
     ``settings["cases"]`` has one entry for each method in each scenario, with the paths of its numbers and records.
     ``csv``, ``md`` and ``tex`` are the files of the table.
     """
-    rows.write_union(union, settings["study"], gathered(settings["cases"]))
+    rows.write_study(union, settings["study"], gathered(settings["cases"]))
     naming.set_aliases(settings["own_metrics"])  # what is shown below names the study's own metrics too
     lines = []
     for case in settings["cases"]:
         place = {"study": settings["study"], **{name: case[name] for name in ("scenario", "setting", "method")}}
         lines += [{**place, **line} for line in record_lists.read(case["records"])]
     record_lists.write(lists, lines, record_lists.UNION)
-    exposed = record_lists.grouped(lines)
+    exposed = record_lists.summaries(lines)
     formats.write([records_table.sheet(exposed, settings["study"])], csv=csv, md=md, tex=tex)
 
 

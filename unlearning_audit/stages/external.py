@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.external import nothing, read
+from unlearning_audit.evaluation.external import placeholder, read
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.store.files import FailedError, write_failure
 
@@ -41,7 +41,7 @@ def external(
         samples, members, answers = population(place["files"], settings)
     except ValueError as error:
         print(error, file=sys.stderr)
-        samples, members = nothing()  # later jobs find files without models
+        samples, members = placeholder()  # later jobs find files without models
         samples.write(data)
         members.write(membership)
         write_failure(logits, error.part if isinstance(error, FailedError) else "method", str(error))

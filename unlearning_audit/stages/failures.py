@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from unlearning_audit.evaluation.rows import FAILURE, read_union
+from unlearning_audit.evaluation.rows import FAILURE, read_study
 from unlearning_audit.report import ending
 from unlearning_audit.report.failures import broken, doubted, lines
 from unlearning_audit.store.files import write_text
@@ -25,9 +25,9 @@ def failures(metrics: str, html: str, text: str) -> None:
     is printed with failures. All results and the report exist before this job runs. Raises ValueError with the first
     failures. If models diverged and nothing else failed, it prints that and does not raise.
     """
-    if doubts := doubted(read_union(metrics, metrics=["doubt"])):
+    if doubts := doubted(read_study(metrics, metrics=["doubt"])):
         tell("Doubted", doubts)
-    records = read_union(metrics, metrics=[FAILURE])
+    records = read_study(metrics, metrics=[FAILURE])
     sentences = lines(records)
     if sentences and not broken(records):
         tell("Diverged", sentences)

@@ -4,7 +4,7 @@ from typing import Any
 
 from unlearning_audit.comparisons import meta as evaluation
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.rows import read_union
+from unlearning_audit.evaluation.rows import read_study
 from unlearning_audit.report import naming, style
 from unlearning_audit.report.figures import _meta
 from unlearning_audit.report.tables import formats
@@ -25,6 +25,6 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
     }
     naming.set_aliases(settings["own_metrics"])  # the next line returns the quantities of the study's own metrics too
     quantities = naming.quantities().values()
-    rows = evaluation.evaluate(read_union(metrics), quantities, broken=settings["broken"], members=members)
+    rows = evaluation.evaluate(read_study(metrics), quantities, broken=settings["broken"], members=members)
     formats.write(meta_table.sheets(rows), csv=csv, md=md, tex=tex, columns=meta_table.COLUMNS)
     style.save(_meta.draw(rows), svg=svg, png=png)

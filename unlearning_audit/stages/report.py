@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from unlearning_audit.evaluation.rows import read_union
+from unlearning_audit.evaluation.rows import read_study
 from unlearning_audit.report import decisions, ending, naming
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.page import page
@@ -30,6 +30,6 @@ def report(
     """
     naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
     comparisons, seconds = settings["verdicts"]["comparisons"], cost.read(ledger)
-    numbers, judged = Numbers(read_union(metrics), settings["cases"]), decisions.read(comparisons, seconds)
+    numbers, judged = Numbers(read_study(metrics), settings["cases"]), decisions.read(comparisons, seconds)
     write_json(summary, ending.summary(numbers, judged, settings["study"], comparisons))
     write_text(html, page.render(numbers, judged, seconds, records, specs, [*tables, *figures], settings))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from unlearning_audit.evaluation.rows import read_union
+from unlearning_audit.evaluation.rows import read_study
 from unlearning_audit.report import naming
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.tables import formats, grid
@@ -13,5 +13,5 @@ def tables(metrics: str, csv: str, md: str, tex: str, settings: dict[str, Any]) 
     paper's numbers stand beside ours."""
     naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
     cases = settings["cases"]
-    numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)
+    numbers = Numbers(read_study(metrics, {case["scenario"] for case in cases}), cases)
     formats.write(grid.sheets_of(numbers, settings), csv=csv, md=md, tex=tex)

@@ -12,7 +12,7 @@ from torch import nn
 from unlearning_audit.data import prepare, read_source
 from unlearning_audit.evaluation import external
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.generations import queried
+from unlearning_audit.evaluation.generations import continued_samples
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard
@@ -56,7 +56,7 @@ def answered(
         # All models, in every population, continue the same test samples, and the same retained samples as far as they
         # retain the same.
         with_one_seed = replace(member, seed=np.zeros(len(paths), np.int64))
-        chosen = queried(with_one_seed, samples.part, generations)
+        chosen = continued_samples(with_one_seed, samples.part, generations)
         # Rows of parts 0 and 1 are samples, those of part 2 views. −1 stands for no sample.
         continued = np.where(chosen < 0, -1, np.flatnonzero(rows.part < 2)[chosen])
     outputs, continuations = [], []
