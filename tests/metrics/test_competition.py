@@ -317,7 +317,7 @@ def test_halves_are_of_one_size_and_share_no_model(monkeypatch):
 
     monkeypatch.setattr(_null, "epsilons_of", lambda _: epsilon)
     u, r = -1 - np.arange(6.0)[:, None], np.arange(20.0)[:, None]
-    _null._halves(u, r, options, np.random.default_rng(14))
+    _null._points_of_halves(u, r, options, np.random.default_rng(14))
     assert len(compared) == 2 * 2 * 4  # splits, both comparisons, all models and without each group
     assert all(max(len(first), len(second)) <= 3 and not set(first) & set(second) for first, second in compared)
     assert [(len(first), len(second)) for first, second in (*compared[:2], *compared[8:10])] == [(3, 3)] * 4
@@ -328,7 +328,7 @@ def test_halves_are_of_one_size_and_share_no_model(monkeypatch):
 def test_halves_keep_two_models_whatever_group_is_left_out():
     u, r = np.random.default_rng(9).normal(size=(2, 8, 3))
     for seed in range(10):
-        h, null = _null._halves(u, r, competition.Options(groups=2), np.random.default_rng(seed))
+        h, null = _null._points_of_halves(u, r, competition.Options(groups=2), np.random.default_rng(seed))
         assert h.shape == null.shape == (3, 3)
 
 

@@ -315,7 +315,7 @@ def test_samples_of_a_block_are_those_that_any_of_its_models_forgot_or_held_out(
     forget, heldout = np.zeros((2, 3, 40), bool)
     forget[0, :3] = heldout[0, 3:5] = forget[1, 4:6] = heldout[1, 6] = forget[2, 10:] = heldout[2, :9] = True
     rules = rules_of(forget=forget, heldout=heldout, split=np.array([0, 1, 0]), block=np.array([0, 0, 1]))
-    assert [_game.samples(rules, block) for block in (0, 1)] == [7, 39]
+    assert [_game.size(rules, block) for block in (0, 1)] == [7, 39]
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.3, 0.9, 1.09, 600.0])

@@ -62,7 +62,7 @@ def table(estimates: Mapping[str, Estimate], **place: Any) -> list[Row]:
 
 def one_minus(estimate: Estimate) -> Estimate:
     """Return 1 minus a number, with its interval."""
-    return Estimate(1 - estimate.value, 1 - estimate.high, 1 - estimate.low, estimate.n, estimate.note)
+    return replace(estimate, value=1 - estimate.value, low=1 - estimate.high, high=1 - estimate.low)
 
 
 def noted(estimate: Estimate, *notes: str, after: str = "") -> Estimate:

@@ -46,9 +46,8 @@ def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
         """
         of_models = [answers for path in files for answers in _by_model(Sampled.read(path))]
         count = min((tokens.shape[1] for _, tokens in of_models), default=0)
-        overlaps = [
-            overlap_of(evaluation.data, [(index, tokens[:, k]) for index, tokens in of_models]) for k in range(count)
-        ]
+        kth_answers = ([(index, tokens[:, k]) for index, tokens in of_models] for k in range(count))
+        overlaps = [overlap_of(evaluation.data, answers) for answers in kth_answers]
         return np.stack([of_kth[..., 0] for of_kth in overlaps], axis=-1)  # recall is the first of the three numbers
 
     return evaluation.cached("recalls", files, compute)
@@ -60,10 +59,10 @@ def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> 
 
     ``answers``: for each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
     """
-    return scored(data, answers, rouge_l, 3)
+    return score_answers(data, answers, rouge_l, numbers=3)
 
 
-def scored(
+def score_answers(
     data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]], score: Callable[[str, str], tuple[float, ...]],
     numbers: int,
 ) -> np.ndarray:  # fmt: skip

@@ -29,7 +29,7 @@ class Unseen:
     samples: np.ndarray
     score: np.ndarray
 
-    def likest(self, label: int, y: np.ndarray, used: set[int]) -> int | None:
+    def most_familiar(self, label: int, y: np.ndarray, used: set[int]) -> int | None:
         """Return the position of the most familiar sample that is not ``used``, of the same ``label`` if there is one;
         None if all are used.
 
@@ -64,13 +64,14 @@ def with_contents(
     used: dict[tuple[int, int], set[int]] = {}
     beside = []
     for line in order:
-        if len(shown) == most or line["sample"] in shown:
+        if len(shown) == most or line["sample"] in shown:  # another list may contain a record that was shown
             continue
         shown.add(line["sample"])
         place = line["pair"], line["split"]
         line["kind"], line["content"] = content(data, line["sample"], surprise(place, line["sample"]))
+        # The never-seen records of this list, and those of them that it has shown already.
         heldout, used_here = (unseen or {}).get(place), used.setdefault(place, set())
-        position = None if heldout is None else heldout.likest(line["label"], data.y, used_here)
+        position = None if heldout is None else heldout.most_familiar(line["label"], data.y, used_here)
         if heldout is not None and position is not None:
             sample = int(heldout.samples[position])
             used_here.add(sample)
@@ -101,8 +102,7 @@ def surprise(evaluation: Evaluation) -> Surprise:
         models = evaluation.target & (member.block == place[0]) & (member.split == place[1])
         signal = evaluation.signal("tokens", evaluation.unlearned_files, models, np.array([sample]))
         nats = -signal[:, 0, :, LOGP].mean(axis=0)
-        scored: np.ndarray = nats[~np.isnan(nats)]
-        return scored
+        return np.asarray(nats[~np.isnan(nats)])
 
     return mean_surprise
 
@@ -131,7 +131,8 @@ def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tupl
     side = round(len(x) ** 0.5)
     if len(x) >= SQUARE and side**2 == len(x) and x.min() >= 0 and x.max() <= 1:
         return PICTURE, picture(x.reshape(1, side, side))
-    return VALUES, ", ".join(f"{value:.4g}" for value in x[:MOST_VALUES].tolist()) + " …" * (len(x) > MOST_VALUES)
+    values = ", ".join(f"{value:.4g}" for value in x[:MOST_VALUES].tolist())
+    return VALUES, f"{values} …" if len(x) > MOST_VALUES else values
 
 
 def _tokens(tokenizer: Any, ids: list[int], nats: np.ndarray) -> list[tuple[str, float | None]]:
@@ -143,11 +144,9 @@ def _tokens(tokenizer: Any, ids: list[int], nats: np.ndarray) -> list[tuple[str,
     whole = tokenizer.decode(ids)[:LETTERS]
     # Where the text of each token ends, without a character that later tokens complete.
     ends = [len(tokenizer.decode(ids[: i + 1]).rstrip("\N{REPLACEMENT CHARACTER}")) for i in range(len(ids) - 1)]
-    return [
-        (whole[start:end], None if np.isnan(value) else round(float(value), 2))
-        for start, end, value in zip([0, *ends], [*ends, len(whole)], nats, strict=True)
-        if whole[start:end]
-    ]
+    spans = zip([0, *ends], [*ends, len(whole)], nats, strict=True)
+    texts = ((whole[start:end], value) for start, end, value in spans)
+    return [(text, None if np.isnan(value) else round(float(value), 2)) for text, value in texts if text]
 
 
 def picture(x: np.ndarray) -> str:

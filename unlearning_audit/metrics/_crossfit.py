@@ -30,7 +30,8 @@ def quality(
     first_half = np.argsort(rng.random((halvings, samples)), axis=1) < samples // 2
     models, other_models, whole = _model_halves(rules, rng=rng, halvings=halvings)  # weights of the models
     first, second = (np.stack([_on_halves(rules, d, half) for d in decisions]) for half in (first_half, ~first_half))
-    # Four directions: chosen on a half of the samples and of the models, evaluated on the opposite half of both.
+    # Four directions: an adversary is chosen on a half of the samples and of the models, and evaluated on the opposite
+    # half of both. Each direction is a pair (advantages on halves of samples, weights of models).
     directions = [(first, models), (first, other_models), (second, models), (second, other_models)]
     # Axes: a adversaries, m models, h halvings. In reversed order, each direction meets the opposite of both halves.
     chosen_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in directions], axis=1)
@@ -62,8 +63,7 @@ def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> n
     # Of the forgotten and of the held-out samples in each half, the weighted share that the adversary accepts.
     with np.errstate(divide="ignore", invalid="ignore"):
         forgot, unseen = ((side * accepts) @ columns / (side @ columns) for side in (rules.forget, rules.heldout))
-        difference: np.ndarray = forgot - unseen
-        return difference
+        return np.asarray(forgot - unseen)
 
 
 def _model_halves(rules: _game.Game, *, rng: np.random.Generator, halvings: int) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -22,8 +22,7 @@ def strongest(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
     and ``fnr`` are broadcast against each other."""
     with np.errstate(divide="ignore", invalid="ignore"):  # ``fmax`` ignores NaN
         ratio = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
-    value: np.ndarray = np.fmax(ratio, 0.0)
-    return value
+    return np.asarray(np.fmax(ratio, 0.0))
 
 
 @lru_cache(maxsize=16)
@@ -145,15 +144,21 @@ def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> f
         tp, fp = (count(np.sort(side)) for side in (inner, outer))
         return float(table[tp * (len(outer) + 1) + fp].max())
 
-    t = grid(min(inner.min(), outer.min()), max(inner.max(), outer.max()))
-    single = largest(lambda scores: len(scores) - np.searchsorted(scores, t) if higher else np.searchsorted(scores, t))
+    def beyond(scores: np.ndarray) -> np.ndarray:
+        """Return how many scores lie above each single threshold, or below it if ``inner`` has the smaller median."""
+        below = np.searchsorted(scores, thresholds)
+        return np.asarray(len(scores) - below if higher else below)
+
+    def between(scores: np.ndarray) -> np.ndarray:
+        """Return how many scores lie between each pair of thresholds ``left`` and ``right``."""
+        count = np.searchsorted(scores, right, "right") - np.searchsorted(scores, left)
+        return np.asarray(np.maximum(count, 0))
+
+    thresholds = grid(min(inner.min(), outer.min()), max(inner.max(), outer.max()))
     width = np.ptp(inner)
     right = grid(inner.min() + width - BUFFER, inner.max() + BUFFER)[:, None]
     left = right - width + grid(-BUFFER, BUFFER)
-    double = largest(
-        lambda scores: np.maximum(np.searchsorted(scores, right, "right") - np.searchsorted(scores, left), 0)
-    )
-    return max(single, double, 0.0)
+    return max(largest(beyond), largest(between), 0.0)
 
 
 def points(epsilon: np.ndarray, *, models: int, width: float = 0.5) -> np.ndarray:
@@ -180,11 +185,13 @@ def bound_table(positives: int, negatives: int, delta: float, confidence: float)
     each at half of 1 − ``confidence``; then both limits hold together. (The printed equation puts a lower limit in the
     denominator, which would bound nothing.)
     """
-    fnr, fpr = (
-        np.array([stats.clopper_pearson(successes=k, n=n, level=confidence).high for k in range(n + 1)])
-        for n in (positives, negatives)
-    )
-    value = strongest(fpr, fnr[::-1, None], delta)  # reversed: with tp accepted, ``positives`` − tp are missed
+
+    def limits(n: int) -> np.ndarray:
+        """Return the upper limits of a rate for 0 to ``n`` of n: float64 [n + 1]."""
+        return np.array([stats.clopper_pearson(successes=k, n=n, level=confidence).high for k in range(n + 1)])
+
+    fnr = limits(positives)[::-1]  # reversed: with tp accepted, ``positives`` − tp are missed
+    value = strongest(limits(negatives), fnr[:, None], delta)
     value.setflags(write=False)
     return value
 
@@ -206,18 +213,19 @@ def epsilon_bounds(
 def _bound(
     u: np.ndarray, u_test: np.ndarray, r: np.ndarray, r_test: np.ndarray, delta: float, confidence: float
 ) -> float:
-    """Return the lower bound on ε of one sample. ``u`` and ``r`` float64 [models]: phi of the unlearned and retrained
-    models by which the rule is chosen; ``u_test`` and ``r_test``: of those on which its rates are bounded."""
-    # A rule accepts an interval of phi; the population that it is to accept is the first of each pair.
-    value, low, high, *tested = max(
-        (*_best_interval(u, r, delta, confidence), u_test, r_test),
-        (*_best_interval(r, u, delta, confidence), r_test, u_test),
-        key=lambda rule: rule[0],
-    )
+    """Return the lower bound on ε of one sample: 0 if no rule shows a bound above 0 on the models that choose the rule.
+
+    ``u`` and ``r`` float64 [models]: phi of the unlearned and retrained models by which the rule is chosen; ``u_test``
+    and ``r_test``: of those on which its rates are bounded.
+    """
+    # A rule accepts an interval of phi, either that of unlearned or that of retrained models.
+    for_u, for_r = _best_interval(u, r, delta, confidence), _best_interval(r, u, delta, confidence)
+    chosen = (for_u, u_test, r_test) if for_u[0] >= for_r[0] else (for_r, r_test, u_test)
+    (value, low, high), positive, negative = chosen
     if not value:
         return 0.0
-    tp, fp = (int(((low <= phi) & (phi <= high)).sum()) for phi in tested)
-    return float(bound_table(*map(len, tested), delta, confidence)[tp, fp])
+    tp, fp = (int(((low <= phi) & (phi <= high)).sum()) for phi in (positive, negative))
+    return float(bound_table(len(positive), len(negative), delta, confidence)[tp, fp])
 
 
 def _best_interval(

@@ -63,28 +63,28 @@ def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
     [models, samples]: A(m, x) for all samples of the membership. Source: Definition 3.2 for weak adversaries (3.11).
     """
     accepts = decision[:, rules.columns].astype(np.float64)
-    return crossed.difference(
-        crossed.per_model(value=accepts, weight=rules.forget), crossed.per_model(value=accepts, weight=rules.heldout)
-    )
+    of_forgotten = crossed.per_model(value=accepts, weight=rules.forget)
+    of_heldout = crossed.per_model(value=accepts, weight=rules.heldout)
+    return crossed.difference(of_forgotten, of_heldout)
 
 
 def share(rules: Game, block: int | None = None) -> np.ndarray:
     """Return the weight of each split, float64 [splits]: equal over all of them, or over those of one ``block`` (pair
     of splits) and 0 elsewhere."""
     counted = np.ones(len(rules.block), dtype=bool) if block is None else rules.block == block
-    weight: np.ndarray = counted / counted.sum()
-    return weight
+    return np.asarray(counted / counted.sum())
 
 
 def estimates(rules: Game, rates: Sequence[crossed.PerModel], block: int | None = None) -> list[Estimate]:
     """Return the mean over all splits of each of ``rates``, statistics in [0, 1] of every model, with intervals that
     hold for other pairs too; or the mean over the splits of one ``block`` (pair), with intervals for this pair
     alone."""
-    unit, n = (rules.block, len(rules.columns)) if block is None else (None, samples(rules, block))
+    unit = rules.block if block is None else None  # without units, the interval says nothing of other pairs
+    n = len(rules.columns) if block is None else size(rules, block)
     return crossed.estimates(crossed.mean(rates, split=rules.split, share=share(rules, block), unit=unit), n=n)
 
 
-def samples(rules: Game, block: int) -> int:
+def size(rules: Game, block: int) -> int:
     """Return how many samples some model of the ``block`` (pair of splits) forgot or held out."""
     models = rules.block[rules.split] == block
     return int(((rules.forget > 0) | (rules.heldout > 0))[models].any(axis=0).sum())

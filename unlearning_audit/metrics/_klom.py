@@ -25,27 +25,32 @@ STANDARD = DecisionRule(1, "klom", ideal=0.0, two_sided=False, units="groups of 
 
 
 def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
-    """Return rows of KLOM with the published bins, then of the numbers on which the verdict rests.
+    """Return rows of KLOM, which says for each sample how far the φ (log-odds of the label's probability) of unlearned
+    models lie from those of retrained ones; [] if models are too few.
 
-    Published bins: mean ("klom") and 95th percentile ("klom_p95") over samples, and the mean of retrained against
-    retrained models ("klom_null"), from as many models as retraining itself is evaluated with. The interval of the
-    percentile is over samples, because leaving models out moves single samples more than other models would. The
-    verdict rests on "klom_over_null", the difference of "klom_coarse" and "klom_coarse_null", from as many models as
-    there are (`compared`). [] if models are too few.
+    First with the published bins: mean ("klom") and 95th percentile ("klom_p95") over samples, and the mean of
+    retrained against retrained models ("klom_null"), from as many models as retraining itself is evaluated with. The
+    interval of the percentile is over samples, because leaving models out moves single samples more than other models
+    would. Then the numbers of the verdict, with few bins and from as many models as there are (`compared`): it rests on
+    "klom_over_null", the difference of "klom_coarse" and "klom_coarse_null".
     """
-    if (all_models := compared(sides)) is None:
+    all_models = compared(sides)
+    if all_models is None:
         return []
     # The published numbers take no more models than retraining itself is evaluated with.
     audited, reference, control, note = compared(sides, halves=True) or all_models
     published = {}
     for name, phi in (("klom", audited), ("klom_null", control)):
-        per_sample = _left_out(phi, reference, options)
-        published[name] = mean(per_sample, note + _capped(phi, reference, per_sample[0]))
+        per_sample = _klom_without_groups(phi, reference, options)
+        published[name] = jackknife_mean(per_sample, note + _note_on_empty_bins(phi, reference, per_sample[0]))
     tail = stats.quantile_interval(values=klom.divergence(margin=audited, reference=reference), share=0.95)
     published["klom_p95"] = noted(tail, note, "interval over samples")
-    pair, note = _deciding(all_models, options), all_models[-1]
-    deciding = {"klom_coarse": mean(pair[:, 0], note), "klom_coarse_null": mean(pair[:, 1], note)}
-    deciding["klom_over_null"] = jackknife.estimate(per_sample=pair, combine=np.subtract, n=pair.shape[-1], note=note)
+    coarse, on_all, n = _coarse_klom(all_models, options), all_models[-1], audited.shape[1]
+    deciding = {
+        "klom_coarse": jackknife_mean(coarse[:, 0], on_all),
+        "klom_coarse_null": jackknife_mean(coarse[:, 1], on_all),
+        "klom_over_null": jackknife.estimate(per_sample=coarse, combine=np.subtract, n=n, note=on_all),
+    }
     return table(published, models=len(audited)) + table(deciding, models=len(all_models[0]))
 
 
@@ -54,25 +59,25 @@ def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> di
     retrained ones, both against other retrained models.
 
     ``sides``: φ of unlearned, of retrained and of further retrained models or None; ``index`` int64 [samples]: the
-    numbers of the samples. {} for fewer than `FEWEST` models of a kind, too few to be left out in groups, or one
+    numbers of the samples. {} for fewer than `FEWEST` models of a kind, too few to be left out in groups, or a single
     sample.
     """
     models = compared(sides)
     if models is None:
         return {}
-    pair = _deciding(models, options)
-    if len(pair) == 1 or pair.shape[-1] < 2:
+    coarse = _coarse_klom(models, options)
+    if len(coarse) == 1 or coarse.shape[-1] < 2:
         return {}
-    value, influence = jackknife.group_values(per_sample=pair, combine=np.subtract)
+    value, influence = jackknife.group_values(per_sample=coarse, combine=np.subtract)
     unit = np.arange(len(value))
     return {"klom": single(value=value, influence=influence, unit=unit, index=index, rule=STANDARD)}
 
 
-def _deciding(models: _Compared, options: _null.Options) -> np.ndarray:
-    """Return the KLOM of unlearned and of retrained models in the few bins on which verdicts rest, from all models,
-    then without each group of them: float64 [1 + groups, 2, samples]."""
+def _coarse_klom(models: _Compared, options: _null.Options) -> np.ndarray:
+    """Return the KLOM of unlearned and of retrained models, both against other retrained models, in the few bins on
+    which verdicts rest: float64 [1 + groups, 2, samples], from all models, then without each group of them."""
     audited, reference, control, _ = models
-    return np.stack([_left_out(phi, reference, options, **DECIDING) for phi in (audited, control)], axis=1)
+    return np.stack([_klom_without_groups(phi, reference, options, **DECIDING) for phi in (audited, control)], axis=1)
 
 
 def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
@@ -86,45 +91,48 @@ def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
     ones, so that the numbers of methods and of retraining are comparable; without effect if half are fewer than
     `FEWEST`.
     """
-    u, r, independent = sides
+    unlearned, retrained, independent = sides
     if independent is None:
-        models = min(len(u), len(r) // 2)
-        reference, control = r[:models], r[models : 2 * models]
+        models = min(len(unlearned), len(retrained) // 2)
+        reference, control = retrained[:models], retrained[models : 2 * models]
         how = "halves of the retrained models"
     else:
-        retrained = min(len(r), len(independent))
-        limit = retrained // 2 if halves and retrained // 2 >= FEWEST else retrained
-        models = min(len(u), limit)
-        reference, control = r[:models], independent[:models]
+        fewer = min(len(retrained), len(independent))
+        limit = fewer // 2 if halves and fewer // 2 >= FEWEST else fewer
+        models = min(len(unlearned), limit)
+        reference, control = retrained[:models], independent[:models]
         how = "an independent population"
     if models < FEWEST:
         return None
-    return u[:models], reference, control, f"{models} models of each kind; null from {how}"
+    return unlearned[:models], reference, control, f"{models} models of each kind; null from {how}"
 
 
-def _capped(u: np.ndarray, r: np.ndarray, per_sample: np.ndarray) -> str:
+def _note_on_empty_bins(phi: np.ndarray, reference: np.ndarray, per_sample: np.ndarray) -> str:
     """Return a note if most of the mean KLOM comes from bins without a model, whose effect is capped; "" if not.
 
-    ``u`` and ``r``: φ of the models and of those they are compared with, [models, samples]; ``per_sample``: their KLOM.
+    ``phi`` and ``reference``: φ of the models and of those they are compared with, float64 [models, samples];
+    ``per_sample`` float64 [samples]: their KLOM.
     """
-    share = float(klom.of_empty_bins(margin=u, reference=r).mean() / max(per_sample.mean(), klom.LEAST))
+    share = float(klom.of_empty_bins(margin=phi, reference=reference).mean() / max(per_sample.mean(), klom.LEAST))
     if share <= CAPPED:
         return ""
     return f"; {share:.0%} of it comes from bins without a model, where a cap stands for infinity: see klom_over_null"
 
 
-def _left_out(u: np.ndarray, r: np.ndarray, options: _null.Options, **bins: Any) -> np.ndarray:
-    """Return the KLOM of each sample between models with φ ``u`` and with φ ``r``, from all models, then without
-    each group of them: float64 [1 + groups, samples]. ``bins``: further arguments of `klom.divergence`."""
-    return _null.replicated(lambda a, b: klom.divergence(margin=a, reference=b, **bins), u, r, options)
+def _klom_without_groups(phi: np.ndarray, reference: np.ndarray, options: _null.Options, **bins: Any) -> np.ndarray:
+    """Return the KLOM of each sample between models with φ ``phi`` and those that they are compared with, whose φ is
+    ``reference``: from all models, then without each group of them, float64 [1 + groups, samples].
+
+    ``phi`` and ``reference`` float64 [models, samples]; ``bins``: further arguments of `klom.divergence`.
+    """
+    return _null.without_groups(lambda a, b: klom.divergence(margin=a, reference=b, **bins), phi, reference, options)
 
 
-def mean(per_sample: np.ndarray, note: str, high: float = np.inf) -> Estimate:
+def jackknife_mean(per_sample: np.ndarray, note: str, high: float = np.inf) -> Estimate:
     """Return the mean over samples with its jackknife interval, whose limits are clipped to [0, ``high``].
 
     ``per_sample`` float64 [1 + groups, samples]: each sample's number from all models, then without each group of
     models.
     """
-    return jackknife.estimate(
-        per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, high)
-    )
+    n = per_sample.shape[1]
+    return jackknife.estimate(per_sample=per_sample[:, None], combine=lambda x: x, n=n, note=note, bounds=(0.0, high))

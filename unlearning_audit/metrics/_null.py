@@ -30,42 +30,47 @@ class Options(Settings):
 def with_null(
     sides: Sides, h: np.ndarray, options: Options, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, int, str]:
-    """Return four things: the points H of unlearned models, and the null, which are those of retrained models, [1 +
-    groups, samples] each; on how many models of each kind both rest; and a note on how the models were compared.
+    """Return four things: the competition's points H of unlearned models, and the null, which are those of retrained
+    models, [1 + groups, samples] each; on how many models of each kind both rest; and a note on how the models were
+    compared.
 
     Row 0 is from all models, each further row without one group of models. ``sides``: φ of unlearned, of retrained and
     of further retrained models; without the latter (None), random halves of the retrained models are compared. ``h``: H
-    of all unlearned against all retrained models. It is returned unchanged if no population has more models than are
-    compared; otherwise H is computed anew from that many models of each. Where halves are compared, it is not used.
+    of all unlearned against all retrained models. It is returned unchanged if neither population has more models than
+    are compared; otherwise H is computed anew from that many models of each. Where halves are compared, it is not used.
     """
-    u, r, independent = sides
+    unlearned, retrained, independent = sides
+    sizes = [len(phi) for phi in sides if phi is not None]
+    epsilon = epsilons_of(options)
     if independent is None:
-        models = min(len(u), len(r)) // 2
+        models = min(sizes) // 2
         how = f"random halves, {models} models on each side, mean of {options.splits} splits"
-        return *_halves(u, r, options, rng), models, how
-    check_phi(r, independent)
-    models = min(len(u), len(r), len(independent))
+        return *_points_of_halves(unlearned, retrained, options, rng), models, how
+    check_phi(retrained, independent)
+    models = min(sizes)
     how = f"{models} retrained against {models} independently retrained models"
-    if max(len(u), len(r), len(independent)) > models:
+    if max(sizes) > models:
         how += f"; F / F₀ is of the first {models} models of each kind"
-    if max(len(u), len(r)) > models:  # ε of fewer models has fewer values, so F and F₀ are of equally many
-        h = points(replicated(epsilons_of(options), u[:models], r[:models], options), models=models)
-    null = points(replicated(epsilons_of(options), r[:models], independent[:models], options), models=models)
+    if max(sizes[:2]) > models:  # ε of fewer models has fewer values, so F and F₀ are of equally many
+        h = points(without_groups(epsilon, unlearned[:models], retrained[:models], options), models=models)
+    null = points(without_groups(epsilon, retrained[:models], independent[:models], options), models=models)
     return h, null, models, how
 
 
 def epsilons_of(options: Options) -> Statistic:
-    """Return the function that computes ε of each sample from phi of unlearned and of retrained models, by these
-    options."""
+    """Return the function that computes ε of each sample, float64 [samples], from the φ of unlearned and of retrained
+    models, by these options."""
     return lambda u, r: epsilons(unlearned=u, retrained=r, rule=options.rule, delta=options.delta)
 
 
-def replicated(statistic: Statistic, u: np.ndarray, r: np.ndarray, options: Options) -> np.ndarray:
-    """Return ``statistic(u, r)`` of all models, then of those without each group: float64 [1 + groups, samples].
+def without_groups(statistic: Statistic, some: np.ndarray, others: np.ndarray, options: Options) -> np.ndarray:
+    """Return ``statistic(some, others)`` of all models, then of all but one group of models, for each group in turn:
+    float64 [1 + groups, samples].
 
-    ``u`` and ``r`` float64 [models, samples]: φ of unlearned and of retrained models.
+    ``some`` and ``others`` float64 [models, samples]: φ of models of two kinds, such as unlearned and retrained ones.
     """
-    return np.stack([statistic(u[keep_u], r[keep_r]) for keep_u, keep_r in subsets(len(u), len(r), options)])
+    kept = subsets(len(some), len(others), options)
+    return np.stack([statistic(some[keep], others[keep_others]) for keep, keep_others in kept])
 
 
 def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -76,12 +81,15 @@ def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.n
     keep fewer than two models of a kind.
     """
     groups = min(options.groups, unlearned, retrained)
-    group_of = [jackknife.groups_of(models, groups=groups) for models in (unlearned, retrained)]
-    whole, *without = [tuple(kind != group for kind in group_of) for group in range(-1, groups)]  # no group is −1
-    return [whole, *without] if all(keep.sum() > 1 for pair in without for keep in pair) else [whole]
+    of_u, of_r = (jackknife.groups_of(models, groups=groups) for models in (unlearned, retrained))
+    everyone = np.ones(unlearned, bool), np.ones(retrained, bool)
+    without = [(of_u != group, of_r != group) for group in range(groups)]
+    return [everyone, *without] if all(keep.sum() > 1 for pair in without for keep in pair) else [everyone]
 
 
-def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _points_of_halves(
+    u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the competition's points H of unlearned models against one half of the retrained models, and of that half
     against the other: [1 + groups, samples] each, as means over ``options.splits`` random splits into halves.
 

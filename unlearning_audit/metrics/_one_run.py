@@ -52,11 +52,12 @@ def tossed(member: Membership, seed: int) -> list[Toss]:
     pairs that are drawn at random by ``seed`` (`at_random`)."""
     if member.pair is None:
         return at_random(member, seed)
-    # Sorted by pair, the two samples of a pair are neighbours. Samples without a pair (−1) come first and are cut off.
+    # The two samples of every pair. Sorted by pair they are neighbours; samples without a pair (−1) come first and are
+    # cut off. A coin shows heads if a model forgot the first of the two.
     first, second = np.argsort(member.pair, kind="stable")[-(member.pair >= 0).sum() :].reshape(-1, 2).T
     return [
         Toss(models, sign, np.where(heads, first, second), np.where(heads, second, first))
-        for heads, models, sign in _sets(member.forget[:, first])
+        for heads, models, sign in _shared_coins(member.forget[:, first])
     ]
 
 
@@ -74,26 +75,27 @@ def at_random(member: Membership, seed: int) -> list[Toss]:
             counts = f"{forgotten} samples and {heldout} are held out"
             raise ValueError(f"model {model} forgot {counts}; pairs need as many of both")
     tosses = []
-    for number, (sides, models, sign) in enumerate(_sets(np.stack([member.forget, member.heldout], axis=1))):
+    for number, (sides, models, sign) in enumerate(_shared_coins(np.stack([member.forget, member.heldout], axis=1))):
         forgotten, heldout = map(np.flatnonzero, sides)
         tosses.append(Toss(models, sign, generator(seed, "coins", number).permutation(forgotten), heldout))
     return tosses
 
 
-def _sets(coins: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def _shared_coins(coins: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield every set of ``coins`` bool [models, …] that some models share, with these models and their signs, int64
     [models] each.
 
-    Models with the reversed coins share the set with sign −1. Coins [models, pairs] are reversed by negation, and coins
-    [models, 2, samples] by exchanging the forgotten and the held-out samples.
+    The first model of a set has sign 1, and so have models with the same coins; models with the reversed coins have
+    sign −1. Coins [models, pairs] are reversed by negation, and coins [models, 2, samples] by exchanging the forgotten
+    and the held-out samples.
     """
     sharing: dict[bytes, list[tuple[int, int]]] = {}  # coins → each of their models and its sign
     for model, of_model in enumerate(coins):
-        turned = ~of_model if of_model.ndim == 1 else of_model[::-1]
+        turned = ~of_model if of_model.ndim == 1 else of_model[::-1]  # the reversed coins
         sign = -1 if turned.tobytes() in sharing else 1
         sharing.setdefault((of_model if sign > 0 else turned).tobytes(), []).append((model, sign))
-    for group in sharing.values():
-        models, signs = np.array(group).T
+    for model_and_sign in sharing.values():
+        models, signs = np.array(model_and_sign).T
         yield coins[models[0]], models, signs
 
 
@@ -135,17 +137,18 @@ def evaluate(
     number. Models with different coins are independent, and their counts add up. ε is that of a single model. Raises
     ValueError for scores that are NaN for some sample of a pair.
     """
-    named = {"/".join(filter(None, key)): value for key, value in scores.items()}
+    named = {"/".join(filter(None, key)): value for key, value in scores.items()}  # "attack/form", or "phi"
     attacks = [i for i, (attack, _) in enumerate(scores) if attack != CONTROL]
     labels = ["confidence" if attack == PHI else attack for attack, _ in scores]  # φ is the score of that attack
+    # Name of a set → the positions of its attacks. A set needs an attack, and something to choose from.
     sets = {"adaptive": [i for i in attacks if labels[i] in adaptive], "extended": attacks}
     sets = {name: members for name, members in sets.items() if members and len(attacks) > 1}
     lines = _rows(_counts(named, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
     for toss in tosses:
         for model in toss.models.tolist():
-            alone = [Toss(np.array([model]), np.array([1]), *toss.of(model))]
-            counts = _counts(named, alone, sets, generator(seed, "one_run", model))
-            lines += _rows({way: counts[way] for way in counts if way in OF_A_MODEL}, model, delta, alone)
+            own_toss = [Toss(np.array([model]), np.array([1]), *toss.of(model))]
+            counts = _counts(named, own_toss, sets, generator(seed, "one_run", model))
+            lines += _rows({way: counts[way] for way in counts if way in OF_A_MODEL}, model, delta, own_toss)
     return lines
 
 
@@ -167,8 +170,9 @@ def effect(*, scores: dict[Key, np.ndarray], tosses: list[Toss], rule: DecisionR
     # A right guess (1) has the value 1, a tie (0) ½, a wrong guess (−1) 0.
     value[:, toss_of_pair, column], weight[:, toss_of_pair, column] = (1.0 + guesses) / 2, 1.0
     units, splits = np.arange(len(tosses)), np.zeros(len(tosses), np.int64)
-    shares = stats.mean_influence(value=value, weight=weight)
-    return Effect(tuple(names), *shares, units, splits, index, rule, p=audit.p_of_all(guesses=guesses))
+    shares = stats.mean_influence(value=value, weight=weight)  # value, influence and imagined of the effect
+    p = audit.p_of_all(guesses=guesses)
+    return Effect(tuple(names), *shares, unit=units, split=splits, index=index, rule=rule, p=p)
 
 
 #: Way to guess (`evaluate` describes them) → the counts of its right guesses, and a remark.
@@ -197,16 +201,16 @@ def _counts(
         counts["phi_likelihood_ratio"] = audit.pooled(counts=learned), "learned from the other half of the pairs"
     for name, members in sets.items():
         number, best = audit.best_of(guesses=guesses[members])
-        remark = f"best of {len(members)} attacks in both directions: {_label(number, names, members)}"
+        remark = f"best of {len(members)} attacks in both directions: {_attack_name(number, names, members)}"
         counts[name] = best, remark
     if "extended" in sets and guesses.shape[1] >= LEARNABLE:
         number, on_other_half = audit.chosen_on_half(guesses=guesses[sets["extended"]], rng=rng)
-        remark = f"chosen on the other half of the pairs: {_label(number, names, sets['extended'])}"
+        remark = f"chosen on the other half of the pairs: {_attack_name(number, names, sets['extended'])}"
         counts["extended_half"] = on_other_half, remark
     return counts
 
 
-def _label(number: int, names: list[str], members: list[int]) -> str:
+def _attack_name(number: int, names: list[str], members: list[int]) -> str:
     """Return the name of a chosen attack. ``number``: its position k in ``members``, or ~k if it is turned round;
     ``members``: the positions of a set's attacks in ``names``."""
     return names[members[number]] if number >= 0 else f"{names[members[~number]]} turned round"
@@ -221,8 +225,7 @@ def _guesses(scores: list[np.ndarray], tosses: list[Toss]) -> np.ndarray:
     def lead(score: np.ndarray, toss: Toss) -> np.ndarray:
         """Return how much higher the forgotten sample of each pair scores than the held-out one, summed over models
         that share coins: float64 [pairs]."""
-        sums: np.ndarray = toss.sign @ (score[toss.models][:, toss.forgotten] - score[toss.models][:, toss.heldout])
-        return sums
+        return np.asarray(toss.sign @ (score[toss.models][:, toss.forgotten] - score[toss.models][:, toss.heldout]))
 
     leads = np.array([np.concatenate([lead(score, toss) for toss in tosses]) for score in scores])
     return audit.guess(forgotten=leads, heldout=np.zeros_like(leads))
@@ -243,13 +246,14 @@ def _rows(counts: Counts, model: int | None, delta: float, tosses: list[Toss]) -
         least = audit.detectable(pairs=guesses.pairs, attacks=guesses.attacks)
         missed = f"a trace that guesses less than {least:.2f} right may have been missed"
         missed = "too few pairs" if np.isnan(least) else missed
+        note, n = missed if p > audit.ALPHA else "", guesses.pairs  # p > ALPHA: no trace was found
         estimates: dict[str, Estimate] = {
-            "one_run_p": Estimate(p, np.nan, np.nan, guesses.pairs, missed if p > audit.ALPHA else ""),
-            "one_run_e": Estimate(audit.e_value(guesses=guesses), np.nan, np.nan, guesses.pairs),
-            "detectable_share": Estimate(least, np.nan, np.nan, guesses.pairs),
-            "epsilon_request": _request(guesses, delta, models),
-            "epsilon_record": _shared(audit.epsilon_record(guesses=guesses, delta=delta), delta, sharing),
-            "epsilon_replace": _shared(audit.epsilon_replace(guesses=guesses, delta=delta), delta, sharing),
+            "one_run_p": Estimate(p, low=np.nan, high=np.nan, n=n, note=note),
+            "one_run_e": Estimate(audit.e_value(guesses=guesses), low=np.nan, high=np.nan, n=n),
+            "detectable_share": Estimate(least, low=np.nan, high=np.nan, n=n),
+            "epsilon_request": _bound_of_request(guesses, delta, models),
+            "epsilon_record": _bound_of_model(audit.epsilon_record(guesses=guesses, delta=delta), delta, sharing),
+            "epsilon_replace": _bound_of_model(audit.epsilon_replace(guesses=guesses, delta=delta), delta, sharing),
             "right_guesses": audit.right_share(guesses=guesses),
         }
         with_remark = {name: noted(estimate, remark) for name, estimate in estimates.items()}
@@ -257,7 +261,7 @@ def _rows(counts: Counts, model: int | None, delta: float, tosses: list[Toss]) -
     return lines
 
 
-def _shared(bound: Estimate, delta: float, sharing: int) -> Estimate:
+def _bound_of_model(bound: Estimate, delta: float, sharing: int) -> Estimate:
     """Return the lower bound on ε of a single model, from the ``bound`` on a guess that ``sharing`` models make
     together: the bound divided by their number. Without a value if ``delta`` is above 0 and models share guesses."""
     if delta and sharing > 1:
@@ -265,9 +269,12 @@ def _shared(bound: Estimate, delta: float, sharing: int) -> Estimate:
     return replace(bound, value=bound.value / sharing, low=bound.low / sharing)
 
 
-def _request(guesses: Guesses, delta: float, models: int) -> Estimate:
-    """Return the lower bound on ε of the whole request from the ``guesses`` on ``models`` models, or an empty estimate
-    with the reason why ``delta`` allows none."""
+def _bound_of_request(guesses: Guesses, delta: float, models: int) -> Estimate:
+    """Return the lower bound on ε of the whole request from the ``guesses`` on ``models`` models.
+
+    The estimate is empty, with the reason, if ``delta`` is above 0 and there are several models, or if it is too large
+    for the number of attacks.
+    """
     if delta and models > 1:
         return stats.empty(n=guesses.pairs, note="counts of several models give no bound for δ above 0")
     if delta >= audit.ALPHA / guesses.attacks:

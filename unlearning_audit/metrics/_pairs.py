@@ -29,14 +29,18 @@ class Group:
 
 
 def groups(member: Membership) -> list[Group]:
-    """Return every split of every pair of target models. Raises ValueError for models that are not swapped pairs."""
+    """Return every split of every pair of target models.
+
+    Raises ValueError for models that are not swapped pairs: a pair has another number of splits than two, or splits of
+    different size; or the models of a split do not all forget what those of the other never saw.
+    """
     found = []
     for block in np.unique(member.block[~member.shadow]).tolist():
         models = np.flatnonzero(~member.shadow & (member.block == block))
         splits = [models[member.split[models] == number] for number in np.unique(member.split[models])]
         if len(splits) != 2 or len(splits[0]) != len(splits[1]):
             raise ValueError(f"pair {block} has not equally many models of two splits, as only the protocol swap draws")
-        for split, twins in (splits, splits[::-1]):
+        for split, twins in (splits, splits[::-1]):  # each split with the other one
             same = (member.forget[split] == member.forget[split[0]]).all()
             if not same or not np.array_equal(member.forget[split], member.heldout[twins]):
                 raise ValueError(f"pair {block} does not swap what is forgotten and what is held out")
@@ -48,6 +52,7 @@ def by_pair(all_groups: list[Group], rows: Callable[[list[Group]], list[Row]]) -
     """Return the rows of all groups together, then those of each pair by itself if there are several, with the pair's
     number in the field ``pair``. ``rows`` computes the rows of some groups together."""
     table, pairs = rows(all_groups), sorted({group.block for group in all_groups})
-    for pair in pairs if len(pairs) > 1 else ():
+    single_pairs = pairs if len(pairs) > 1 else []  # the rows of a single pair are those of all groups
+    for pair in single_pairs:
         table += [replace(row, pair=pair) for row in rows([group for group in all_groups if group.block == pair])]
     return table

@@ -16,13 +16,14 @@ CHUNK = 2_000_000  # kernels at a time: 16 MB of float64
 
 
 def log_density(
-    phi: np.ndarray, mask: np.ndarray, at: np.ndarray, *, side: str, kind: Kind = "kde",
+    phi: np.ndarray, mask: np.ndarray, x: np.ndarray, *, side: str, kind: Kind = "kde",
     bandwidth: Bandwidth = "silverman", minimum: int = 3, audited: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """Return log p(at | the phi of the models in ``mask``), sample by sample: float64 [evaluated models, samples].
+    """Return the log-density at ``x`` of the phi of the models in ``mask``, sample by sample: float64 [evaluated
+    models, samples].
 
-    ``phi`` float64 and ``mask`` bool [reference models, samples]; ``at`` float64 [evaluated models, samples]: where the
-    density is evaluated. ``kind`` "kde": Gaussian kernels of ``bandwidth``, a number in units of phi or Silverman's
+    ``phi`` float64 and ``mask`` bool [reference models, samples]; ``x`` float64 [evaluated models, samples]: the phi of
+    the evaluated models. ``kind`` "kde": Gaussian kernels of ``bandwidth``, a number in units of phi or Silverman's
     rule (1986, eq. 3.28) on each sample's own spread; "gaussian": mean and standard deviation (divisor n); "pooled":
     mean, and a standard deviation around the means of all samples (for few models). If the evaluated models are
     reference models themselves, ``audited`` int [evaluated models] says which: each is left out of its own density and
@@ -32,36 +33,36 @@ def log_density(
     the ``side``.
     """
     # With ``leave_out``, arrays of `per_sample` have a row for each reference model, without itself; else one row.
-    leave_out, rows = audited is not None, slice(None) if audited is None else audited
+    leave_out = audited is not None
+    rows = slice(None) if audited is None else audited
     per_sample.require_models(mask, minimum=minimum, side=side, leave_out=leave_out)
     if kind in SPREADS:
         centre = per_sample.mean(phi, mask, leave_out=leave_out)
         spread = per_sample.spread(phi, mask, kind=SPREADS[kind], leave_out=leave_out)
-        return density.gaussian(at, centre[rows], spread[rows])
+        return density.gaussian(x, centre[rows], spread[rows])
     squares, count = per_sample.squared_deviations(phi, mask, leave_out=leave_out)
     if bandwidth == "silverman":
         width = np.maximum((4 / (3 * count)) ** 0.2 * np.sqrt(squares / (count - 1)), density.SMALLEST_SPREAD)
     else:
         width = np.full(count.shape, bandwidth)
-    count, width = (np.broadcast_to(array[rows], at.shape) for array in (count, width))
-    # The kernel of a point at infinity is 0. Samples are taken ``columns`` at a time, to save memory.
-    points, result, columns = np.where(mask, phi, np.inf), np.empty(at.shape), max(1, CHUNK // len(phi))
-    for start in range(0, at.shape[1], columns):
+    count, width = (np.broadcast_to(array[rows], x.shape) for array in (count, width))
+    points, result = np.where(mask, phi, np.inf), np.empty(x.shape)  # the kernel of a point at infinity is 0
+    columns = max(1, CHUNK // len(phi))  # as many samples are taken at a time, to save memory
+    for start in range(0, x.shape[1], columns):
         chunk = slice(start, start + columns)
-        for model in range(len(at)):
+        for model in range(len(x)):
             others = points[:, chunk] if audited is None else np.delete(points[:, chunk], audited[model], axis=0)
-            result[model, chunk] = _kernels(others, at[model, chunk], width[model, chunk], count[model, chunk])
+            result[model, chunk] = _kernels(others, x[model, chunk], width[model, chunk], count[model, chunk])
     return result
 
 
-def _kernels(points: np.ndarray, at: np.ndarray, width: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return the log of the mean Gaussian kernel of ``points`` [models, samples] (inf: absent) at ``at`` [samples]:
+def _kernels(points: np.ndarray, x: np.ndarray, width: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return the log of the mean Gaussian kernel of ``points`` [models, samples] (inf: absent) at ``x`` [samples]:
     float64 [samples]. ``width`` and ``count`` [samples]: the bandwidth, and how many points are not absent."""
-    exponent = -0.5 * ((at - points) / width) ** 2
+    exponent = -0.5 * ((x - points) / width) ** 2
     largest = exponent.max(axis=0)
     total = np.log(np.exp(exponent - largest).sum(axis=0))
-    density: np.ndarray = largest + total - np.log(count * width) - 0.5 * np.log(2 * np.pi)
-    return density
+    return np.asarray(largest + total - np.log(count * width) - 0.5 * np.log(2 * np.pi))
 
 
 def clip(phi: np.ndarray, probability: float | None) -> np.ndarray:
@@ -74,5 +75,4 @@ def clip(phi: np.ndarray, probability: float | None) -> np.ndarray:
     # log of the clipped p_y minus log of Σ_{c≠y} p_c, which is cut from below only
     log_label = np.clip(-np.logaddexp(0, -phi), np.log(probability), np.log1p(-probability))
     log_rest = np.maximum(-np.logaddexp(0, phi), np.log(probability))
-    ratio: np.ndarray = log_label - log_rest
-    return ratio
+    return np.asarray(log_label - log_rest)

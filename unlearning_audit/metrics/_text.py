@@ -32,10 +32,9 @@ def above_retraining(name: str, label: str, of: str = "", comparison: str = "", 
     compared, if it is one of these.
     """
     compared = Comparison(comparison, order, ideal=0.0, two_sided=True, role="forget", retrained=True)
-    reading = f"{of} minus that of retrained models: 0 = as if retrained." * bool(of)
-    return Quantity(
-        name, f"{label} above retraining", ideal=0.0, reading=reading, comparisons=(compared,) * bool(comparison)
-    )
+    reading = f"{of} minus that of retrained models: 0 = as if retrained." if of else ""
+    comparisons = (compared,) if comparison else ()
+    return Quantity(name, f"{label} above retraining", ideal=0.0, reading=reading, comparisons=comparisons)
 
 
 def by_pair(evaluation: Evaluation, rows: Callable[[np.ndarray, Membership], list[Row]]) -> list[Row]:
@@ -89,10 +88,8 @@ def nll(logits: np.ndarray) -> np.ndarray:
     likelihood of a token, so that sigmoid(φ) = exp(−nll) and nll = log(1 + exp(−φ)). Raises ValueError for models with
     more than two classes, which are not language models.
     """
-    if logits.shape[-1] != 2:
-        raise ValueError(
-            f"models have {logits.shape[-1]} classes; perplexity is that of language models, whose logits are (φ, 0)"
-        )
+    if (n := logits.shape[-1]) != 2:
+        raise ValueError(f"models have {n} classes; perplexity is that of language models, whose logits are (φ, 0)")
     phi, zero = (logits[..., column].astype(np.float64) for column in (0, 1))
     return np.logaddexp(0.0, zero - phi)
 
@@ -103,7 +100,8 @@ def compared_files(evaluation: Evaluation) -> list[str] | None:
     Retraining itself is compared with its control. Returns None too if retraining failed or diverged, because that is
     not a fault of this method.
     """
-    return evaluation.compared_files if or_none(evaluation.outputs, evaluation.compared_files) else None
+    outputs = or_none(evaluation.outputs, evaluation.compared_files)  # opening the files shows whether it failed
+    return evaluation.compared_files if outputs else None
 
 
 #: (metric, field ``rule`` of its rows, such as "8 answers" or "") → the value of each sample, float64 [target models,
@@ -162,8 +160,9 @@ def shares(
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
         places, table = groups(member), []
-        for role, mask in roles(evaluation.data.part == 1, member).items():
-            for (name, rule), value in audited.items() if role in only else ():  # no rows of other roles
+        masks = {role: mask for role, mask in roles(evaluation.data.part == 1, member).items() if role in only}
+        for role, mask in masks.items():
+            for (name, rule), value in audited.items():
                 queried = (mask if samples is None else mask[:, samples]) & ~np.isnan(value[models])
                 if not queried.any(1).all():
                     continue
@@ -205,7 +204,7 @@ def utilities(evaluation: Evaluation, forgotten: bool = False) -> dict[str, Effe
 
     "nll_heldout" replaces "nll_test" where the test part is empty. With ``forgotten``, "nll_forget" follows. A role of
     which some model has fewer than two samples is left out. {} for models that are not language models. The field
-    ``latent`` is the mean of −φ, the log-odds against a token, because a loss cannot fall below 0 and log-odds can.
+    ``latent`` is the mean of −φ, the log-odds against a token: a loss cannot fall below 0, and log-odds have no bound.
     """
     logits = evaluation.unlearned[evaluation.target]
     if logits.shape[-1] != 2:
@@ -213,16 +212,14 @@ def utilities(evaluation: Evaluation, forgotten: bool = False) -> dict[str, Effe
     target, loss, log_odds = evaluation.membership[evaluation.target], nll(logits), logits[..., 1] - logits[..., 0]
     of_role = roles(evaluation.data.part == 1, target)
     unseen = "test" if of_role["test"].any() else "heldout"  # a destroyed model has a high loss on what no model saw
-    losses = {}
-    for role in ("retain", unseen, "forget") if forgotten else ("retain", unseen):
+    names, losses = ("retain", unseen, "forget") if forgotten else ("retain", unseen), {}
+    for role in names:
         rows = of_role[role]
         if (rows.sum(axis=1) > 1).all():
             columns = np.flatnonzero(rows.any(axis=0))
             means = vars(levels.per_model(value=loss[:, columns], weight=rows[:, columns] * 1.0))
-            latent = np.array(
-                [of_model[mask].mean(dtype=np.float64) for of_model, mask in zip(log_odds, rows, strict=True)]
-            )
+            latent = [of_model[mask].mean(dtype=np.float64) for of_model, mask in zip(log_odds, rows, strict=True)]
             places = units(target) | {"index": columns}
             rule = FORGOTTEN if role == "forget" else UTILITY
-            losses[f"nll_{role}"] = single(**means, **places, rule=rule, latent=latent)
+            losses[f"nll_{role}"] = single(**means, **places, rule=rule, latent=np.array(latent))
     return losses

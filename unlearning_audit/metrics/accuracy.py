@@ -77,10 +77,8 @@ def sides(evaluation: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndar
     The right labels are those that the models were trained with, and for the test part the clean ones.
     """
     member = evaluation.membership[models]
-    trained_with, clean = (
-        np.broadcast_to(labels, member.forget.shape)
-        for labels in (evaluation.labels_of(models), evaluation.data.y_clean)
-    )
+    trained_with = np.broadcast_to(evaluation.labels_of(models), member.forget.shape)
+    clean = np.broadcast_to(evaluation.data.y_clean, member.forget.shape)
     samples = _text.roles(evaluation.data.part == 1, member)
     roles = ("retain", "forget", "heldout", "test")
     return {role: (samples[role], clean if role == "test" else trained_with) for role in roles}
@@ -109,7 +107,8 @@ def effects(evaluation: Evaluation, options: Options, forgotten: bool = False) -
     unseen = "test" if every_role["test"][0].any() else "heldout"  # a destroyed model is wrong on what no model saw
     names = ("retain", unseen, "forget") if forgotten else ("retain", unseen)
     roles = {role: every_role[role] for role in names if every_role[role][0].any(axis=1).all()}
-    predicted, latent = outputs.predicted(evaluation.target), _latent(outputs.by_model(evaluation.target), roles)
+    predicted = outputs.predicted(evaluation.target)
+    latent = _latent(outputs.by_model(evaluation.target), roles)
     accuracies = {}
     for role, (rows, labels) in roles.items():
         columns = np.flatnonzero(rows.any(axis=0))
@@ -152,4 +151,4 @@ def _majority(rows: np.ndarray, y: np.ndarray) -> Estimate:
     """
     shares = [np.bincount(labels[mask]).max() / mask.sum() for labels, mask in zip(y, rows, strict=True) if mask.any()]
     value = float(np.mean(shares)) if shares else np.nan
-    return Estimate(value, value, value, int(rows.any(axis=0).sum()))
+    return Estimate(value, low=value, high=value, n=int(rows.any(axis=0).sum()))

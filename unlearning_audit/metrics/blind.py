@@ -49,9 +49,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     visible = bool(evaluation.data.x.size)
     if not visible and not np.ptp(evaluation.labels):
         return []
-    return or_reason(
-        evaluation, lambda: _rows(evaluation, options), "blind_accuracy" if visible else "label_overlap", "blind"
-    )
+    metric = "blind_accuracy" if visible else "label_overlap"
+    return or_reason(evaluation, lambda: _rows(evaluation, options), metric, attack="blind")
 
 
 def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
@@ -63,8 +62,8 @@ def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
     of random divisions, its note says that labels tell the two sides apart.
     """
     member = evaluation.membership[evaluation.target]
-    columns = np.ones(len(evaluation.data.y), bool) if member.weight is None else member.weight > 0
-    forget, heldout = member.forget & columns, member.heldout & columns
+    weighted = np.ones(len(evaluation.data.y), bool) if member.weight is None else member.weight > 0
+    forget, heldout = member.forget & weighted, member.heldout & weighted
     used = (forget | heldout).any(axis=0)
     features = None
     if evaluation.data.x.size:
@@ -104,17 +103,18 @@ def principal(x: np.ndarray, components: int) -> np.ndarray:
     if x.shape[1] <= components:
         return standardised
     left, scale, _ = np.linalg.svd(standardised, full_matrices=False)
-    scores: np.ndarray = left[:, :components] * scale[:components]
-    return scores
+    return np.asarray(left[:, :components] * scale[:components])
 
 
 def _mean(of_models: list[Estimate]) -> Estimate:
-    """Return the mean over models of one number and of its limits, with the notes of all models."""
+    """Return the mean over models of one number and of its limits, with the notes of all models. The number of a single
+    model is returned unchanged."""
     if len(of_models) == 1:
         return of_models[0]
     notes = dict.fromkeys(estimate.note for estimate in of_models if estimate.note)
     value, low, high = np.mean([[number.value, number.low, number.high] for number in of_models], axis=0).tolist()
-    return Estimate(value, low, high, of_models[0].n, "; ".join([f"mean of {len(of_models)} models", *notes]))
+    note = "; ".join([f"mean of {len(of_models)} models", *notes])
+    return Estimate(value, low=low, high=high, n=of_models[0].n, note=note)
 
 
 def evaluate(
@@ -137,8 +137,8 @@ def evaluate(
     low, high = np.quantile(of_divisions, [0.025, 0.975]).tolist()
     overlap, how = label_overlap(y[forget], y[heldout]), f"range of {options.shuffles} random divisions"
     estimates = {
-        "label_overlap": Estimate(overlap, overlap, overlap, n),
-        "label_overlap_random": Estimate(float(of_divisions.mean()), low, high, n, how),
+        "label_overlap": Estimate(overlap, low=overlap, high=overlap, n=n),
+        "label_overlap_random": Estimate(float(of_divisions.mean()), low=low, high=high, n=n, note=how),
     }
     return estimates if features is None else estimates | _classifier(features[either], forget[either], rng)
 
@@ -167,11 +167,9 @@ def _classifier(x: np.ndarray, positive: np.ndarray, rng: np.random.Generator) -
     score = np.zeros(tested.shape)
     for k, test in enumerate(tested):
         score[k, test] = logistic.fit(x[~test], positive[~test]).log_odds(x[test])
-    sides = (tested & positive) * 1.0, (tested & ~positive) * 1.0
-    of_folds = [
-        balanced_accuracy(score > 0, *sides),
-        separation.auc(score=score, positive=sides[0], negative=sides[1]),
-    ]
+    of_positive, of_negative = ((tested & side).astype(np.float64) for side in (positive, ~positive))  # weights
+    area = separation.auc(score=score, positive=of_positive, negative=of_negative)
+    of_folds = [balanced_accuracy(score > 0, of_positive, of_negative), area]
     # Folds take the place of models in the interval, all of one split.
     estimates = crossed.estimates(crossed.mean(of_folds, split=np.zeros(FOLDS, np.int64)), n=len(positive))
     return dict(zip(("blind_accuracy", "blind_auc"), estimates, strict=True))

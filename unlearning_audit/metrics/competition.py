@@ -145,7 +145,7 @@ def over_null(phi: _null.Sides, index: np.ndarray, options: Options, rng: np.ran
     u, r, independent = phi
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         return {}
-    of_all = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
+    of_all = points(_null.without_groups(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
     h, null, _, _ = _null.with_null(phi, of_all, options, rng)  # ``h`` of as many models as ``null``
     if len(h) == 1 or h.shape[1] < 2 or not stands(null):
         return {}
@@ -191,12 +191,12 @@ def evaluate(
     counts = f"{len(u)} unlearned and {len(r)} retrained models"
 
     # ``eps`` and the points ``h`` [1 + groups, samples]: from all models in row 0, then without each group of them.
-    eps = _null.replicated(_null.epsilons_of(options), u, r, options)
+    eps = _null.without_groups(_null.epsilons_of(options), u, r, options)
     h = points(eps, models=fewest)
     estimates = {
-        "epsilon_mean": _klom.mean(eps, counts, high=CAP),
+        "epsilon_mean": _klom.jackknife_mean(eps, counts, high=CAP),
         "epsilon_at_cap_share": _share(eps >= CAP),
-        "forgetting_quality": _klom.mean(h, counts, high=1.0),
+        "forgetting_quality": _klom.jackknife_mean(h, counts, high=1.0),
     }
     phi = u, r, None if independent is None else np.asarray(independent.phi, np.float64)
     lines = table(estimates, **place) + _null_rows(phi, h, options, rng) + _klom.rows(phi, options)
@@ -229,11 +229,12 @@ def _null_rows(phi: _null.Sides, h: np.ndarray, options: Options, rng: np.random
     unlearned models, [1 + groups, samples]. F/F₀ takes F from as many models as F₀.
     """
     names = ("forgetting_quality_null", "forgetting_quality_over_null")
-    if phi[2] is None and min(map(len, phi[:2])) < HALVES_NEED:
+    unlearned, retrained, independent = phi
+    if independent is None and min(len(unlearned), len(retrained)) < HALVES_NEED:
         why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
         return table(dict.fromkeys(names, stats.empty(n=h.shape[1], note=why)))
     equally_many, null, models, how = _null.with_null(phi, h, options, rng)
-    estimates = _klom.mean(null, how, high=1.0), _ratio(equally_many, null, how)
+    estimates = _klom.jackknife_mean(null, how, high=1.0), _ratio(equally_many, null, how)
     return table(dict(zip(names, estimates, strict=True)), rule=options.rule, models=models)
 
 
@@ -248,13 +249,17 @@ def stands(null: np.ndarray) -> bool:
 
 
 def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
-    """Return F/F₀ with its jackknife interval; empty where F₀ is 0. ``h`` and ``null`` [1 + groups, samples]: the
-    points of unlearned and of retrained models, from all models in row 0, then without each group of them."""
+    """Return F/F₀ with its jackknife interval: empty where F₀ is 0, and without interval where F₀ rests on a single
+    group of models or sample (`stands`).
+
+    ``h`` and ``null`` [1 + groups, samples]: the points of unlearned and of retrained models, from all models in row 0,
+    then without each group of them.
+    """
     if not null[0].any():
         return stats.empty(n=h.shape[1], note=f"F₀ is 0 ({note})")
     if not stands(null):
-        why = f"{NO_INTERVAL} ({note})"
-        return Estimate(float(h[0].mean() / null[0].mean()), np.nan, np.nan, h.shape[1], why)
+        value, why = float(h[0].mean() / null[0].mean()), f"{NO_INTERVAL} ({note})"
+        return Estimate(value, low=np.nan, high=np.nan, n=h.shape[1], note=why)
     return _quotient(np.stack([h, null], axis=1), h.shape[1], note)
 
 
@@ -262,7 +267,8 @@ def _final_rows(
     unlearned: Models, retrained: Models, h: np.ndarray, place: dict[str, Any], options: Options
 ) -> list[Row]:
     """Return the rows of RA and TA, the retain and test accuracy of unlearned over that of retrained models, and of the
-    final score F · RA · TA.
+    final score F · RA · TA. A row is empty, with the reason, where an accuracy that it needs is missing, or 0 for
+    retrained models.
 
     ``h`` [1 + groups, samples]: the points of forgotten samples, of which F is the mean: from all models in row 0, then
     without each group of them; ``place``: fields of the row of the score.
@@ -275,10 +281,10 @@ def _final_rows(
         if of_u is None or of_r is None or not np.any(of_r):
             estimate = stats.empty(n=n, note=f"there is no {name.replace('_', ' ')} above 0 of retrained models")
         else:
-            sides = [np.reshape(side, (len(side), -1)) for side in (of_u, of_r)]  # [models, samples]
+            u, r = (np.reshape(side, (len(side), -1)) for side in (of_u, of_r))  # [models, samples]
             accuracies.append(np.array([
-                [side[keep].mean(axis=0, dtype=np.float64) for side, keep in zip(sides, keeps, strict=True)]
-                for keeps in subsets
+                [u[keep_u].mean(axis=0, dtype=np.float64), r[keep_r].mean(axis=0, dtype=np.float64)]
+                for keep_u, keep_r in subsets
             ]))  # fmt: skip
             estimate = _quotient(accuracies[-1], n)
         rows.append(row(metric=f"{name}_ratio", estimate=estimate))
@@ -294,14 +300,13 @@ def _final_rows(
     return [*rows, row(metric="score", **place, estimate=score)]
 
 
-def _quotient(pair: np.ndarray, n: int, note: str = "") -> Estimate:
-    """Return the mean over samples of ``pair[:, 0]`` over that of ``pair[:, 1]``, with a jackknife interval.
+def _quotient(both: np.ndarray, n: int, note: str = "") -> Estimate:
+    """Return the mean over samples of ``both[:, 0]`` divided by that of ``both[:, 1]``, with a jackknife interval.
 
-    ``pair`` [1 + groups, 2, samples]: from all models in row 0, then without each group of them. With row 0 alone, the
+    ``both`` [1 + groups, 2, samples]: from all models in row 0, then without each group of them. With row 0 alone, the
     interval is over samples only. ``n`` and ``note`` are those of the estimate.
     """
-    bounds = 0.0, np.inf
-    return jackknife.estimate(per_sample=pair, combine=lambda u, r: u / r, n=n, note=note, bounds=bounds)
+    return jackknife.estimate(per_sample=both, combine=np.divide, n=n, note=note, bounds=(0.0, np.inf))
 
 
 def _widened(score: Estimate, factors: list[Estimate]) -> Estimate:
@@ -332,5 +337,6 @@ def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.G
     mean = stats.mean_interval(values=epsilon_bounds(*halves, options.confidence, options.delta))
     mean = replace(mean, low=max(mean.low, 0.0), note=f"{how}; interval over samples")
     bound = float(epsilon_bounds(*halves, 1 - (1 - options.confidence) / samples, options.delta).max())
-    largest = Estimate(bound, bound, np.inf, samples, f"{how}; holds for all samples together; one-sided")
+    how += "; holds for all samples together; one-sided"
+    largest = Estimate(bound, low=bound, high=np.inf, n=samples, note=how)
     return table(dict(zip(names, (mean, largest), strict=True)), confidence=options.confidence)

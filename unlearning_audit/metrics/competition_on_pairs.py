@@ -123,7 +123,8 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
     h, null = (np.concatenate([getattr(split, name) for split in splits]) for name in ("h", "null"))
     pairs = sorted({split.block for split in splits})
     # The splits without each pair in turn; none if there are too few pairs.
-    without = [[split for split in splits if split.block != pair] for pair in pairs if len(pairs) >= PAIRS]
+    left_out = pairs if len(pairs) >= PAIRS else []
+    without = [[split for split in splits if split.block != pair] for pair in left_out]
     means = np.array([_means(some) for some in (splits, *without)])
     # The jackknife leaves out pairs, given the means of the rest, so that it needs no samples. With too few pairs it
     # leaves out samples, given their points.
@@ -135,12 +136,13 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
         with np.errstate(divide="ignore", invalid="ignore"):
             values = combine(*means.T)
         if not np.isfinite(values[0]):
-            numbers[name] = stats.empty(n=len(h), note=_why(name, null))
+            numbers[name] = stats.empty(n=len(h), note=_why_missing(name, null))
         elif not np.isfinite(values).all():
             why = "without one of the pairs there is no number, so no interval"
-            numbers[name] = Estimate(float(values[0]), math.nan, math.nan, len(h), why)
+            numbers[name] = Estimate(float(values[0]), low=math.nan, high=math.nan, n=len(h), note=why)
         elif name == "forgetting_quality_over_null" and not without and not competition.stands(null[None]):
-            numbers[name] = Estimate(float(values[0]), math.nan, math.nan, len(h), competition.NO_INTERVAL)
+            why = competition.NO_INTERVAL
+            numbers[name] = Estimate(float(values[0]), low=math.nan, high=math.nan, n=len(h), note=why)
         else:
             bounds = (0.0, 1.0 if name in ("forgetting_quality", "forgetting_quality_null") else math.inf)
             numbers[name] = jackknife.estimate(
@@ -159,7 +161,7 @@ def _means(splits: list[Split]) -> tuple[float, float, float]:
     return float(f), float(f0), float(ra_ta)
 
 
-def _why(name: str, null: np.ndarray) -> str:
+def _why_missing(name: str, null: np.ndarray) -> str:
     """Return why the number ``name`` cannot be given. ``null``: points of retrained against retrained models."""
     if name == "score":
         return "the final score needs the accuracy of retrained models on a test part, above 0"

@@ -18,8 +18,7 @@ def information(squared_norms: np.ndarray) -> np.ndarray:
     """
     if not (squared_norms >= 0).all():
         raise ValueError("squared gradient norms are negative or NaN; look at the logits of these models first")
-    mean: np.ndarray = np.asarray(squared_norms, np.float64).mean(axis=1)
-    return mean
+    return np.asarray(np.asarray(squared_norms, np.float64).mean(axis=1))
 
 
 def efficacy(information: np.ndarray) -> np.ndarray:
@@ -112,8 +111,7 @@ def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
     """
     if not ((score[forget] >= 0) & (score[forget] <= 1)).all():
         raise ValueError("scores of the attack lie outside [0, 1], so they are no probabilities of membership")
-    mean: np.ndarray = np.where(forget, score, 0.0).sum(axis=1) / forget.sum(axis=1)
-    return mean
+    return np.asarray(np.where(forget, score, 0.0).sum(axis=1) / forget.sum(axis=1))
 
 
 def evaluate(squared_norms: np.ndarray, mean_squared_norm: np.ndarray) -> list[Row]:
@@ -149,7 +147,7 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
         median = replace(stats.quantile_interval(values=values, share=0.5), value=float(np.median(values)))
         lines += table({name: mean, f"{name}_sd": sd, f"{name}_median": median}, attack=attack)
         for model, value in enumerate(values.tolist()):
-            lines += table({name: Estimate(value, np.nan, np.nan, 1)}, attack=attack, model=model)
+            lines += table({name: Estimate(value, low=np.nan, high=np.nan, n=1)}, attack=attack, model=model)
     return lines
 
 

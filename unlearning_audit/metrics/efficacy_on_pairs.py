@@ -29,6 +29,6 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         """Return the rows for some splits, which are those of all pairs or of one pair."""
         medians = [of_split(group) for group in groups]
         by_name = {name.removesuffix("_median"): np.array([split[name] for split in medians]) for name in medians[0]}
-        return [row for row in efficacy.tidy(by_name) if row.model is None]
+        return [row for row in efficacy.tidy(by_name) if row.model is None]  # no rows of single splits
 
     return _pairs.by_pair(_pairs.groups(evaluation.membership), of_groups)

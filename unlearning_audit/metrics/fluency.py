@@ -56,7 +56,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         not queried."""
         # An answer is judged by itself; the text of the sample (_) is not read.
         answers = _answers.of_files(files)
-        return _answers.scored(
+        return _answers.score_answers(
             evaluation.data, answers, lambda _, answer: judged(words(answer), known, options.share), numbers=2
         )
 

@@ -61,10 +61,8 @@ def decides(evaluation: Evaluation) -> bool:
     """
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     labels = np.broadcast_to(labels, member.forget.shape)
-    return not any(
-        np.isin(y[heldout], y[forget]).any()
-        for y, forget, heldout in zip(labels, member.forget, member.heldout, strict=True)
-    )
+    of_models = zip(labels, member.forget, member.heldout, strict=True)
+    return not any(np.isin(y[heldout], y[forget]).any() for y, forget, heldout in of_models)
 
 
 def _means(evaluation: Evaluation) -> crossed.PerModel:

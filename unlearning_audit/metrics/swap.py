@@ -339,7 +339,7 @@ def evaluate(
     # The signed advantages, and the number of samples, of all pairs together (None) and of each pair alone.
     readings: dict[int | None, tuple[crossed.Reading, int]] = {None: (whole, len(rules.columns))}
     for pair in pairs:
-        readings[pair] = crossed.weighted_mean(advantages, share=_game.share(rules, pair)), _game.samples(rules, pair)
+        readings[pair] = crossed.weighted_mean(advantages, share=_game.share(rules, pair)), _game.size(rules, pair)
     table = [
         row(attack=name, metric="advantage", pair=pair, estimate=estimate)
         for pair, (reading, n) in readings.items()
