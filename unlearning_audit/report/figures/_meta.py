@@ -64,7 +64,8 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
         if on_other_models:
             axis.axhline(len(names) - len(on_other_models) - 0.5, color=style.GRID, lw=0.8)
     failing = {name for (name, _), row in row_of.items() if verdict(row) == "bad"}
-    figure.set_label(f"{len(failing) or 'None'} of {naming.count(len(names), 'metric')} fails a test")
+    fail = "fail" if len(failing) > 1 else "fails"
+    figure.set_label(f"{len(failing) or 'None'} of {naming.count(len(names), 'metric')} {fail} a test")
     used = {_kind(row) for row in row_of.values() if row["property"] in properties and not math.isnan(row["value"])}
     entries: list[dict[str, Any]] = [
         {"label": meaning, "ls": "", "marker": marker, "color": colour, "mfc": colour if filled else style.PAPER}
