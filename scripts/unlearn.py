@@ -13,7 +13,7 @@ from unlearning_audit.plugins.guard import PluginError, guard, readable
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store.files import ArtifactError, NoAnswerError, read_json
 from unlearning_audit.training import checkpoints
-from unlearning_audit.training.stack import ModelStack, shelf
+from unlearning_audit.training.stack import ModelStack, writing_in_portions
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow import influence
 from unlearning_audit.workflow.attempt import attempt, run_method
@@ -71,7 +71,7 @@ def weights(models: str, context: Context) -> dict[str, Any]:
     """
     facts: dict[str, Any] = {}
     _, membership, _, settings, place, _ = context
-    with shelf(models, len(membership.seed)) as write:
+    with writing_in_portions(models, len(membership.seed)) as write:
         for part, _, stack in forgotten(context, facts):
             with guard(file_of(settings, place)):
                 write(part, stack)

@@ -65,7 +65,7 @@ def by_opacus(stack: ModelStack, rows: Rows) -> None:
 
 
 def here(stack: ModelStack, rows: Rows) -> None:
-    private.descend(stack, rows, NOISE)
+    private.train_with_noise(stack, rows, NOISE)
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ def test_a_fault_is_seen_and_ends_nothing(small_suite, monkeypatch):
     monkeypatch.setattr(updates.Updates, "set_rate", doubles_the_rate)
     failed = {line.name for line in checks() if line.passed is False}
     assert {"perceptron, sgd, recorded", "ResNet-8, adamw, recorded"} <= failed
-    monkeypatch.setattr(lanes.Lane, "advance", None)
+    monkeypatch.setattr(lanes.Lane, "take_step", None)
     assert all("TypeError: 'NoneType'" in line.result for line in checks() if "recorded" in line.name)
 
 

@@ -100,7 +100,7 @@ def test_factors_alone_are_trained_and_stored_and_what_is_frozen_stays(weights, 
 def test_what_is_rounded_are_the_weights_that_are_deployed(weights, module):
     models = stack(weights, SEEDS[:2], module=module)
     rows = np.arange(12)
-    phi, _ = rounding.answers(models, rows, [24, 2])
+    phi, _ = rounding.rounded_predictions(models, rows, [24, 2])
     exact = stats.phi(logits=models.logits(rows), y=np.zeros((2, 12), np.int64))
     assert np.abs(phi[:, 0] - exact).max() < 1e-4
     for m in range(2):

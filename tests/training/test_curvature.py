@@ -33,9 +33,9 @@ def test_all_that_is_made_of_gradients_is_what_a_loop_over_samples_and_labels_ma
     p, size = model(x).detach().softmax(-1), len(x)
     actual = {
         "mean": curvature.mean_gradient(*network),
-        "observed": curvature.squares(*network),
-        "model": curvature.squares(*network, labels="model"),
-        "batches": curvature.squares(*network, per_sample=False, batch_size=10),
+        "observed": curvature.mean_squares(*network),
+        "model": curvature.mean_squares(*network, labels="model"),
+        "batches": curvature.mean_squares(*network, per_sample=False, batch_size=10),
     }
     norms = torch.zeros(size, dtype=torch.float64)
     for number, name in enumerate(parameters):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from unlearning_audit.training.engine import Serial, Stacked, StackedChain, choose, linear_layers
+from unlearning_audit.training.engine import Serial, Stacked, StackedChain, choose_engine, linear_layers
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -159,7 +159,7 @@ def test_the_engine_is_chosen_by_cost_unless_told():
     small = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
     large = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10))
     image = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(4, 2))
-    chosen = *map(choose, (small, large, image)), choose(small, "serial"), choose(image, "stacked")
+    chosen = *map(choose_engine, (small, large, image)), choose_engine(small, "serial"), choose_engine(image, "stacked")
     assert [*map(type, chosen)] == [Stacked, Serial, Serial, Serial, Stacked]
 
 
@@ -179,10 +179,10 @@ class Tied(nn.Module):
 
 def lasting(serial, leaves, buffers, x, reading):
     """A step through views that are made once."""
-    with serial.lasting(leaves, buffers):
+    with serial.persistent_views(leaves, buffers):
         (serial.forward(leaves, buffers, x, reading) ** 2).sum().backward()
         assert all(leaf.grad is None for leaf in leaves.values())
-        serial.hand_on()
+        serial.add_view_gradients()
 
 
 def ordinary(serial, leaves, buffers, x, reading):

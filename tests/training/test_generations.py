@@ -63,7 +63,7 @@ def test_sampled_answers_are_those_of_the_model_s_distribution(models):
     rows, answers = np.array([[-1], [4], [-1]]), 1500
     sample = generation.sampled(models, rows, answers)[1, 0]
     x = torch.from_numpy(passages()[[4]])
-    first = int(generation.bounds(x)[0])
+    first = int(generation.scored_bounds(x)[0])
     text = torch.where(x < 0, ~x, x)[:, :first]
     commonest = np.bincount(sample[:, 0]).argmax()
     after = torch.cat([text, torch.tensor([[commonest]])], 1)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from unlearning_audit.plugins import registry
 from unlearning_audit.training import lanes
-from unlearning_audit.training.chunks import chunks, used_up
+from unlearning_audit.training.chunks import chunks, memory_is_exhausted
 from unlearning_audit.training.fitting import Fit
 
 from pretended_card import pretended
@@ -34,7 +34,7 @@ def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, a
 @pytest.mark.parametrize(("left", "expected"), [(115, 2), *slow((105, 1), (330, 3), (2000, 4))])
 def test_as_many_lanes_as_the_card_holds(monkeypatch, caplog, left, expected):
     """The first lane takes 100 bytes; of those ``left``, others may take nine tenths. No number depends on it."""
-    counts, admit, free = [], lanes.Traffic.admit, iter([left + 100, left])
+    counts, admit, free = [], lanes.Scheduler.admit, iter([left + 100, left])
 
     def admitted(traffic):
         admit(traffic)
@@ -42,7 +42,7 @@ def test_as_many_lanes_as_the_card_holds(monkeypatch, caplog, left, expected):
 
     plain = fresh(conv, backend="serial", dtype=torch.float64)
     fit(plain).run()
-    monkeypatch.setattr(lanes.Traffic, "admit", admitted)
+    monkeypatch.setattr(lanes.Scheduler, "admit", admitted)
     with pretended():
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (next(free), 1 << 33))
         stack = fresh(conv, backend="serial", device="cuda", dtype=torch.float64)
@@ -63,7 +63,7 @@ def limited(monkeypatch):
     to which every step adds ``note(lane)``."""
 
     def limit(full, note=id):
-        advance, notes = lanes.Lane.advance, []
+        advance, notes = lanes.Lane.take_step, []
 
         def attempt(lane):
             notes.append(note(lane))
@@ -71,7 +71,7 @@ def limited(monkeypatch):
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
             advance(lane)
 
-        monkeypatch.setattr(lanes.Lane, "advance", attempt)
+        monkeypatch.setattr(lanes.Lane, "take_step", attempt)
         return notes
 
     return limit
@@ -80,7 +80,7 @@ def limited(monkeypatch):
 @pytest.mark.parametrize("limit", [1, *slow(3)])
 def test_lanes_that_do_not_fit_together_train_fewer_at_once(monkeypatch, limited, limit):
     """A card that holds ``limit`` lanes, though more seemed to fit: the others come later."""
-    traffic, original_init = [], lanes.Traffic.__init__
+    traffic, original_init = [], lanes.Scheduler.__init__
 
     def init(self, fit):
         original_init(self, fit)
@@ -89,7 +89,7 @@ def test_lanes_that_do_not_fit_together_train_fewer_at_once(monkeypatch, limited
 
     plain, laned = (fresh(conv, backend="serial") for _ in range(2))
     fit(plain).run()
-    monkeypatch.setattr(lanes.Traffic, "__init__", init)
+    monkeypatch.setattr(lanes.Scheduler, "__init__", init)
     # In the midst of an epoch.
     sizes = limited(lambda lane: len(traffic[0].lanes) > limit and lane.steps == 2, lambda _: len(traffic[0].lanes))
     lanes.run(fit(laned))
@@ -140,7 +140,7 @@ def test_models_that_begin_again_are_as_if_they_had_not_begun(monkeypatch, limit
         traffic.waiting.insert(0, lane.group)
 
     limited(once)
-    monkeypatch.setattr(lanes.Traffic, "halve", begin_again)
+    monkeypatch.setattr(lanes.Scheduler, "halve_lanes", begin_again)
     assert same(plain, unlearned(before, name))
 
 
@@ -167,7 +167,7 @@ def test_pieces_of_a_batch_are_the_batch(monkeypatch, name):
     [([0, 1, 2, 3, 4], [[0, 1], [2, 3, 4]]), ([3, 4], [[3, 3], [4, 4]]), ([5, 5], [[5, 5]]), ([6], [[6]])],
 )
 def test_halves_have_ghosts_where_one_model_would_be_alone(group, parts):
-    assert lanes.halves(group) == parts
+    assert lanes.split_group(group) == parts
 
 
 # ---------------------------------------------------------------- rows in chunks
@@ -196,4 +196,4 @@ def test_other_errors_and_rows_too_large_alone_are_raised(error):
 def test_a_recording_that_ends_for_want_of_memory_is_known_by_where_it_came_from():
     late, plain = (RuntimeError("operation failed due to a previous error during capture") for _ in range(2))
     late.__context__ = torch.OutOfMemoryError("CUDA out of memory.")
-    assert (used_up(late), used_up(plain), used_up(MemoryError())) == (True, False, True)
+    assert [memory_is_exhausted(error) for error in (late, plain, MemoryError())] == [True, False, True]

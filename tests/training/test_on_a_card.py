@@ -17,7 +17,7 @@ from unlearning_audit.training import features, lanes, losses
 from unlearning_audit.training.losses import distillation
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
-from unlearning_audit.training.streams import Rows, Stream, balanced_labels
+from unlearning_audit.training.streams import Rows, Stream, class_weighted_loss
 
 import pretended_matrix as matrix
 import stack_cases as cases
@@ -95,7 +95,7 @@ def fits(stack):
     (distance, penalty), weights = parts(stack), stack.parameters.items()
     mask = {k: torch.arange(v.numel(), device=stack.device).reshape(v.shape) % 2 == 0 for k, v in weights}
     labels, taught = Stream(forget.rows, loss=RandomLabels(stack, "other")), Stream(retain.rows, loss=distance)
-    balanced = Stream(retain.rows, loss=balanced_labels(stack.labels, retain.rows))
+    balanced = Stream(retain.rows, loss=class_weighted_loss(stack.labels, retain.rows))
     two = Stream(forget.rows, batch_size=6), Stream(retain.rows, weight=0.5)
     return {
         "mask": ((retain,), {"mask": mask}),
@@ -174,7 +174,7 @@ def test_private_batches_that_are_filled_up_give_what_the_processor_gives(card):
 
     def stacks(device):
         stack, noisy = (fresh(mlp, SEEDS[:2], dtype=torch.float64, device=device, recipe=recipe) for _ in range(2))
-        private.descend(stack, rows(stack.seeds)[1], 0.0)
+        private.train_with_noise(stack, rows(stack.seeds)[1], 0.0)
         noisy.train(rows(stack.seeds)[1])
         return home(stack), noisy.privacy
 
@@ -265,7 +265,7 @@ def images() -> ModelStack:
 @GPU
 @pytest.mark.parametrize("lanes_that_fit", [1.5, 3.5])
 def test_memory_that_runs_out_while_lanes_are_recorded_costs_no_number(monkeypatch, request, caplog, lanes_that_fit):
-    everything, original_init = Rows(np.tile(np.arange(2048), (len(SEEDS), 1))), lanes.Traffic.__init__
+    everything, original_init = Rows(np.tile(np.arange(2048), (len(SEEDS), 1))), lanes.Scheduler.__init__
 
     def hopeful(self, fit):
         original_init(self, fit)
@@ -288,7 +288,7 @@ def test_memory_that_runs_out_while_lanes_are_recorded_costs_no_number(monkeypat
     left = torch.cuda.memory_reserved() + int(lanes_that_fit * lane)
     request.addfinalizer(lambda: torch.cuda.set_per_process_memory_fraction(1.0))
     torch.cuda.set_per_process_memory_fraction(left / torch.cuda.get_device_properties(0).total_memory)
-    monkeypatch.setattr(lanes.Traffic, "__init__", hopeful)
+    monkeypatch.setattr(lanes.Scheduler, "__init__", hopeful)
     with caplog.at_level(logging.WARNING):
         scarce = learned("8")
     assert "used up" in caplog.text

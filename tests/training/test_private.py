@@ -92,7 +92,7 @@ def test_without_noise_it_is_the_optimiser_on_the_sums_of_each_samples_clipped_g
     stack, rows = make(build, shape=shape, dp={"epsilon": 8, "max_grad_norm": limit}, **settings)
     expected = [by_hand(stack, m, rows, clip=limit) for m in range(3)]
     free, always = (by_hand(stack, 0, rows, clip=clip) for clip in (math.inf, 1e-3))
-    private.descend(stack, rows, 0.0)
+    private.train_with_noise(stack, rows, 0.0)
     for m in range(3):
         assert_same(stack, m, expected[m])
     name = next(iter(free))
@@ -108,7 +108,7 @@ def test_noise_has_the_stated_spread_and_is_drawn_anew_at_every_step_for_every_m
     )  # fmt: skip
     before = stack.parameters["0.weight"].clone()
     # Without inputs there are no gradients: 15 steps of noise alone.
-    private.descend(stack, Rows(np.tile(np.arange(40), (2, 1))), 1.3)
+    private.train_with_noise(stack, Rows(np.tile(np.arange(40), (2, 1))), 1.3)
     moved = (stack.parameters["0.weight"] - before).flatten(1).double()
     expected = 0.3 * 1.3 * 0.7 / 8 * math.sqrt(15)
     weights = moved.shape[1]
@@ -126,9 +126,9 @@ def test_a_step_that_draws_nobody_is_taken_all_the_same(build, shape):
     assert len(sizes) == 16
     expected = by_hand(stack, 0, rows, clip=1.0)
     noisy = stack.copy()
-    private.descend(stack, rows, 0.0)
+    private.train_with_noise(stack, rows, 0.0)
     assert_same(stack, 0, expected)
-    accountant = private.descend(noisy, rows, 1.0)
+    accountant = private.train_with_noise(noisy, rows, 1.0)
     assert accountant.history == [(1.0, 0.5, 16)]
     assert all(v.isfinite().all() for v in noisy.parameters.values())
 
@@ -188,7 +188,7 @@ def test_a_models_bits_do_not_depend_on_its_neighbours_or_their_order(build, sha
         torch.manual_seed(sum(seeds))  # The global generator plays no part, ...
         stack, rows = make(build, seeds, **settings)
         state = torch.get_rng_state()
-        private.descend(stack, rows, 1.0)
+        private.train_with_noise(stack, rows, 1.0)
         assert torch.equal(torch.get_rng_state(), state)  # ... and is not touched.
         for m, seed in enumerate(seeds):
             weights = {k: v[m].clone() for k, v in stack.parameters.items()}
@@ -258,7 +258,7 @@ def test_the_norms_are_confirmed_without_drawing_from_a_stream(network):
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)
-    private.confirm(stack, rows.index[0][:2])
+    private.check_gradient_norms(stack, rows.index[0][:2])
     assert torch.equal(torch.rand(3), expected)
     assert all(parameter.grad is None for parameter in stack.model.parameters())
 

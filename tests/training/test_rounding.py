@@ -40,11 +40,11 @@ def test_what_less_than_half_a_step_hides_comes_back():
     level = torch.tensor([[7.0, 1.0, -2.0, 3.0, 0.0, 1.0], [7.0, -1.0, 2.0, 2.0, 1.0, -1.0]])
     stack.edit(lambda _, weight: level.repeat(2, 1, 1) if weight.ndim == 3 else torch.zeros_like(weight))
     rows = np.arange(200)
-    before = rounding.answers(stack, rows, [4])
+    before = rounding.rounded_predictions(stack, rows, [4])
     original = [answer.copy() for answer in before]
     small = torch.tensor([[0.0, -0.4, 0.4, -0.4, -0.4, -0.4], [0.0, 0.4, -0.4, 0.4, 0.4, 0.4]])
     stack.edit(lambda _, weight: weight + small if weight.ndim == 3 else weight)
-    phi, right = rounding.answers(stack, rows, [4, 8])
+    phi, right = rounding.rounded_predictions(stack, rows, [4, 8])
     np.testing.assert_allclose(phi[:, 0], original[0][:, 0], atol=1e-5)
     assert (right[:, 0] == original[1][:, 0]).all()
     assert np.abs(phi[:, 1] - phi[:, 0]).mean() > 0.3
@@ -64,6 +64,6 @@ def test_weights_that_lie_by_inputs_are_rounded_by_outputs():
         if value.ndim == 3:
             by_hand.parameters[key] = rounding.rounded(value.mT, 4).mT if turned else rounding.rounded(value, 4)
     assert (by_hand.parameters[name][:, :, 1:] == 0).float().mean() < 0.2
-    phi, _ = rounding.answers(stack, np.arange(12), [4])
+    phi, _ = rounding.rounded_predictions(stack, np.arange(12), [4])
     exact = stats.phi(logits=by_hand.logits(), y=np.broadcast_to(y, (2, 12)))
     np.testing.assert_allclose(phi[:, 0], exact, atol=1e-5)

@@ -41,7 +41,7 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     np.put_along_axis(taught, half.index, True, axis=1)
     curves = relearning.curves(stack, half, rows, settings["steps"])
     bits = settings.get("bits", [])
-    rounded = (np.array(bits), *rounding.answers(stack, rows, bits)) if bits else ()
+    rounded = (np.array(bits), *rounding.rounded_predictions(stack, rows, bits)) if bits else ()
     return Relearned(*curves, taught[:, rows], rows, *rounded)
 
 

@@ -22,14 +22,15 @@ def use() -> str:
 
 @functools.cache
 def _use(choice: str) -> str:
-    """Claim the device that ``choice`` names, the value of UNLEARNING_DEVICE ("": a GPU if the machine has one), make
-    it ready, and return "cuda" or "cpu".
+    """Claim the device that ``choice`` names, the value of UNLEARNING_DEVICE, make it ready, and return "cuda" or
+    "cpu". For "", that is a GPU if the machine has one, else the processor.
 
-    This is done once per process, because a claim changes which GPUs are visible.
+    This is done once per process, because a claim changes which GPUs are visible. Raises ValueError if torch cannot use
+    the GPU.
     """
-    if choice == "cpu" or not (choice or device.visible()):
+    if choice == "cpu" or (choice == "" and not device.visible()):
         return "cpu"
-    if ":" in choice:
+    if ":" in choice:  # cuda:N
         device.restrict(int(choice.partition(":")[2]))
     else:
         device.claim_gpu()
@@ -44,12 +45,13 @@ def _use(choice: str) -> str:
 
 
 def obstacle() -> str:
-    """Return the reason why torch cannot compute on the first visible GPU, and for which cards this build of torch is;
-    "" if it can. Torch is asked to add two numbers there."""
+    """Let torch add two numbers on the first visible GPU. Return "" if it can, else the reason why it cannot, and for
+    which cards this build of torch is."""
     try:
         torch.ones(1, device="cuda").add_(1).cpu()
     except (RuntimeError, AssertionError) as error:
-        return f"{sentence(error)} (this build is for {torch.version.cuda or torch.version.hip or 'processors alone'})"
+        build = torch.version.cuda or torch.version.hip or "processors alone"
+        return f"{first_line(error)} (this build is for {build})"
     return ""
 
 
@@ -74,7 +76,8 @@ def describe() -> dict[str, object]:
 
 
 def driver(file: Path = Path("/proc/driver/nvidia/version")) -> str:
-    """Return the version of NVIDIA's driver from its ``file``; "" without that file, as with other makers' cards."""
+    """Return the version of NVIDIA's driver from its ``file``; "" if there is no such file, as with other makers'
+    cards, or no version in it."""
     try:
         match = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", file.read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -93,13 +96,15 @@ def compiled() -> bool:
     return os.environ.get("UNLEARNING_COMPILE", "0") not in ("", "0") and not deterministic()
 
 
-def sentence(error: BaseException) -> str:
-    """Return the first line of a CUDA error. The other lines are advice for debugging."""
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text without the full stop, or the error's type if it has no text. Further
+    lines of CUDA's errors are advice for debugging."""
     return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
 
 
 def choose_kernels() -> None:
-    """Let cuDNN choose its fastest kernels by trials or, if requested, kernels that give the same bits in every run."""
+    """Let cuDNN find its fastest kernels by trials. If `deterministic` kernels are requested, let torch use only those
+    instead, which give the same bits in every run."""
     if not deterministic():
         torch.backends.cudnn.benchmark = True
         return

@@ -21,45 +21,49 @@ NAME = "checkpoint"
 
 
 class Checkpoints:
-    """The checkpoints of a job's models in its ``folder``. ``numbers``: for each model of the stack, its number among
-    the job's models; ``interval``: seconds between checkpoints (None: those of UNLEARNING_CHECKPOINT_SECONDS, or else
-    `INTERVAL`). Models that are trained together are a group, which is named by their numbers in the stack.
+    """The checkpoints of a job's models in its ``folder``.
+
+    ``numbers``: for each model of the stack, its number among the job's models; ``interval``: seconds between
+    checkpoints. Models that are trained together are a group, which is given by their numbers in the stack.
 
     A checkpoint holds everything on which the rest of a training depends, at the end of an epoch: weights, buffers and
     the optimiser's state. Sample order and augmentation need no state, because they are keyed by model and epoch.
     """
 
     def __init__(self, folder: str | Path, numbers: Iterable[int], interval: float | None = None) -> None:
+        """Set ``interval``; if it is None, to UNLEARNING_CHECKPOINT_SECONDS, or else to `INTERVAL`."""
         self.folder, self.numbers = Path(folder), [int(number) for number in numbers]
         seconds = os.environ.get("UNLEARNING_CHECKPOINT_SECONDS") or INTERVAL
         self.interval = float(seconds) if interval is None else interval
-        self._moments: dict[tuple[int, ...], float] = {}  # group → when its last checkpoint was begun
+        self._last_begun: dict[tuple[int, ...], float] = {}  # group → when its last checkpoint was begun
         self._start = time.monotonic()
 
     def due(self, group: Sequence[int], done: bool = False) -> bool:
         """Return whether a checkpoint of the models of a ``group`` is to be written now: the interval has passed since
         their last checkpoint, or since the start of the job if they have none.
 
-        If the training of the group is ``done``, return whether the interval has passed since the start of the job. The
-        job may still train other groups, and if it is killed, it must not train this group again.
+        If the training of the group is ``done``, the interval counts from the start of the job in any case. The job may
+        still train other groups for long, and if it is killed, it must not train this group again.
         """
-        since = self._start if done else self._moments.get(tuple(group), self._start)
+        since = self._start if done else self._last_begun.get(tuple(group), self._start)
         return time.monotonic() - since >= self.interval
 
     def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
-        """Write a checkpoint of the models of a ``group`` after ``epoch`` epochs. If that fails, log it, so that the
-        training continues; the next checkpoint is due an interval later in any case.
+        """Write a checkpoint of the models of a ``group`` after ``epoch`` epochs. If it cannot be written, log that and
+        let training continue. The next checkpoint is due an interval later in any case.
 
-        ``states``: kind ("weights", "buffers", "optimiser" …) → tensors, by name or as a list.
+        ``states``: kind ("weights", "buffers", "optimiser" …) → tensors, by name or as a list. In the file, a tensor
+        is called kind/name, or kind/number in a list.
         """
         from safetensors.torch import save_file
 
-        path, tensors = self._path(group), {}
-        self._moments[tuple(group)] = time.monotonic()
+        path = self._path(group)
+        tensors: State = {}
+        self._last_begun[tuple(group)] = time.monotonic()
         for kind, state in states.items():
-            for name, value in state.items() if isinstance(state, dict) else enumerate(state):
-                tensors[f"{kind}/{name}"] = value.detach().cpu().contiguous()
-        tensors["epoch"], tensors["models"] = torch.tensor(epoch), torch.tensor(self._models(group))
+            named = state if isinstance(state, dict) else dict(enumerate(state))
+            tensors |= {f"{kind}/{name}": value.detach().cpu().contiguous() for name, value in named.items()}
+        tensors["epoch"], tensors["models"] = torch.tensor(epoch), torch.tensor(self._job_numbers(group))
         try:
             with replacing(path) as temporary:
                 save_file(tensors, temporary, metadata={"node": node_of(path)})
@@ -69,39 +73,39 @@ class Checkpoints:
 
     def read(self, group: Sequence[int]) -> tuple[int, dict[str, State]] | None:
         """Return the checkpoint of a ``group`` of models: how many epochs they were trained for, and the tensors as
-        kind → name → tensor (`write`).
+        kind → name → tensor, where a list has the names "0", "1", … (`write`).
 
-        Return None if there is no checkpoint, or if it is damaged or belongs to other models.
+        Return None if there is no checkpoint, or if it is unfinished, damaged, or of other models.
         """
         from safetensors.torch import load_file
 
         path = self._path(group)
-        if not path.exists() or not sealed(path):
+        if not path.exists() or not sealed(path):  # the seal is written last
             return None
         try:
             tensors = checked(path, lambda: load_file(path))
         except ArtifactError:
             return None
-        if tensors.pop("models").tolist() != self._models(group):
+        if tensors.pop("models").tolist() != self._job_numbers(group):
             return None
         epoch = int(tensors.pop("epoch"))
         states: dict[str, State] = {}
-        for name, value in tensors.items():
-            kind, _, key = name.partition("/")
-            states.setdefault(kind, {})[key] = value
+        for name_in_file, value in tensors.items():
+            kind, _, name = name_in_file.partition("/")
+            states.setdefault(kind, {})[name] = value
         return epoch, states
 
-    def _models(self, group: Sequence[int]) -> list[int]:
+    def _job_numbers(self, group: Sequence[int]) -> list[int]:
         """Return the numbers that the models of a ``group`` have among the job's models."""
         return [self.numbers[model] for model in group]
 
     def _path(self, group: Sequence[int]) -> Path:
-        """Return the path of a group's checkpoint, which is named by the group's first model."""
-        return self.folder / f"{NAME}-{self._models(group)[0]}.safetensors"
+        """Return the path of a group's checkpoint. Its name has the number of the group's first model in the job."""
+        return self.folder / f"{NAME}-{self._job_numbers(group)[0]}.safetensors"
 
 
 def remove(folder: str | Path) -> None:
-    """Delete the checkpoints in ``folder``, their seals, and what killed processes left of both half-written, of a job
-    that has written its results."""
-    for path in Path(folder).glob(f"*{NAME}-*.safetensors*"):  # hidden files too
+    """Delete the checkpoints and their seals in the ``folder`` of a job that has written its results. Files that a
+    killed process left unfinished are deleted too: their names are those of a checkpoint with more before or after."""
+    for path in Path(folder).glob(f"*{NAME}-*.safetensors*"):
         path.unlink(missing_ok=True)

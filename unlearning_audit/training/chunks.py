@@ -12,16 +12,16 @@ Result = TypeVar("Result")
 
 def chunks(rows: int, size: int, work: Callable[[slice], Result]) -> Iterator[Result]:
     """Yield what ``work`` returns for one slice of ``size`` rows after another, until all of the ``rows`` are done.
-    When memory is exhausted, halve the size and try the slice again.
+    When memory is exhausted, halve the size for the rest, and try again from the same row on.
 
-    Raises the error of ``work`` if a single row is too large, or if it is not about memory.
+    Raises the error of ``work`` if memory does not suffice for a single row, or if the error is not about memory.
     """
     start = 0
     while start < rows:
         try:
             result = work(slice(start, start + size))
         except Exception as error:
-            if size == 1 or not used_up(error):
+            if size == 1 or not memory_is_exhausted(error):
                 raise
             size = -(-size // 2)
         else:
@@ -31,14 +31,14 @@ def chunks(rows: int, size: int, work: Callable[[slice], Result]) -> Iterator[Re
         torch.cuda.empty_cache()  # after the except block: before, the error holds the memory of the failed call
 
 
-def used_up(error: BaseException | None) -> bool:
+def memory_is_exhausted(error: BaseException | None) -> bool:
     """Return whether an error, or one of its causes, says that the memory of a card or of the machine is exhausted.
 
-    Causes count because torch may report only that a recording ended.
+    Causes count because the error itself may only say that the recording of a CUDA graph was ended.
     """
-    chain: list[BaseException] = []
-    while error is not None and error not in chain:
-        chain.append(error)
+    seen: list[BaseException] = []  # causes may form a cycle
+    while error is not None and error not in seen:
+        seen.append(error)
         if isinstance(error, MemoryError) or (
             isinstance(error, RuntimeError) and any(words in str(error).lower() for words in MEMORY)
         ):

@@ -20,14 +20,14 @@ from unlearning_audit.training.engine import Stacked, State, chain_backward, cha
 #: The label of a row without a sample, which torch's cross-entropy ignores.
 IGNORED = -100
 
-#: What one layer contributes: the squared norms [b] of the samples' gradients of its weights, and a function that maps
-#: factors [b] of the samples to the sums of the gradients times these factors, name → tensor.
+#: What one layer contributes: the squared norms [b] of the samples' gradients of its parameters, and a function that
+#: maps factors [b] of the samples to the sums of their gradients times these factors, parameter's name → tensor.
 Part = tuple[Tensor, Callable[[Tensor], State]]
 
 
-def scales(squared_norms: Tensor, limit: float) -> Tensor:
-    """Return the factors, [b] and at most 1, that scale gradients with these ``squared_norms`` [b] to norms of at most
-    ``limit``. The small constant is that of Opacus; it avoids a division by 0."""
+def clipping_factors(squared_norms: Tensor, limit: float) -> Tensor:
+    """Return the factors [b] that clip gradients with these ``squared_norms`` [b] to norms of at most ``limit``:
+    limit/norm, or 1 for smaller gradients. The small constant is that of Opacus; it avoids a division by 0."""
     return (limit / (squared_norms.sqrt() + 1e-6)).clamp(max=1.0)
 
 
@@ -37,7 +37,7 @@ def _squared(rows: Tensor) -> Tensor:
     return norms.square()
 
 
-def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limit: float) -> State:
+def sums_of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limit: float) -> State:
     """Return the sums over samples of clipped gradients, name → [n, …], of n stacked chains of layers.
 
     ``engine``: that of the models; ``parameters``: name → [n, …]; ``x`` [n, b, …], ``labels`` int64 [n, b]; ``limit``:
@@ -45,16 +45,17 @@ def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limi
     weight gradient g·xᵀ, whose squared norm is ‖g‖²‖x‖²; its bias has the gradient g. So no gradient of a single sample
     is stored.
     """
-    names, steps = engine.chain()  # of weight and bias of each linear layer in turn; the kinds of all layers
-    weights = [parameters[name].detach() if name in parameters else None for name in names]
+    # The names of weight and bias of each linear layer in turn, and the kinds of all layers.
+    names, steps = engine.chain()
+    weights = [parameters[name].detach() if name in parameters else None for name in names]  # None: no such bias
     values, matrices = chain_forward(x.flatten(2), steps, weights)
     with torch.enable_grad():
         logits = values[-1].detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(_loss(logits.flatten(0, 1), labels.flatten()), logits)
-    layers = [*chain_backward(steps, values, matrices, gradient)]  # number, input and gradient at the output
-    # ‖g‖²‖x‖² of the weight and, where there is a bias (True counts as 1), ‖g‖² of the bias.
-    squares = [_squared(g) * (_squared(x) + (weights[2 * layer + 1] is not None)) for layer, x, g in layers]
-    scale, sums = scales(torch.stack(squares).sum(0), limit).unsqueeze(-1), {}
+        (gradient,) = torch.autograd.grad(_summed_loss(logits.flatten(0, 1), labels.flatten()), logits)
+    layers = [*chain_backward(steps, values, matrices, gradient)]  # number, input and gradient at the output of each
+    # ‖g‖²‖x‖² of the weight and, where there is a bias, ‖g‖² of the bias.
+    squares = [_squared(g) * (_squared(x) + (0 if weights[2 * layer + 1] is None else 1)) for layer, x, g in layers]
+    scale, sums = clipping_factors(torch.stack(squares).sum(0), limit).unsqueeze(-1), {}
     for layer, x, gradient in layers:
         scaled = gradient.mul_(scale)
         sums[names[2 * layer]] = weight_gradient(scaled, x)
@@ -63,79 +64,79 @@ def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limi
     return sums
 
 
-def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple[State, Tensor]:
-    """Return the sums over samples of clipped gradients of one ``model``, by name, and the samples' squared norms [b]
-    before clipping.
+def sums_of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple[State, Tensor]:
+    """Return the sums over samples of clipped gradients of one ``model``, by name, and the squared norms [b] of the
+    samples' gradients before clipping.
 
-    ``x`` [b, …], ``labels`` int64 [b]; ``limit``: the norm to which each sample's gradient is clipped. Layers that the
-    loss does not depend on are left out. A hook notes the inputs of each layer with weights, and the edge of autograd's
-    graph at its output; one backward pass then gives the gradients at all of these edges.
+    ``x`` [b, …], ``labels`` int64 [b]; ``limit``: the norm to which each sample's gradient is clipped. A hook notes the
+    inputs of each layer with weights, and the place of its output in autograd's graph (an edge). One backward pass then
+    gives the gradients at all of these edges. Layers that the loss does not depend on have none, and are left out.
     """
     calls: dict[tuple[str, nn.Module], list[Any]] = {}  # (name, layer) → (inputs, edge) of each call of the layer
 
     def noting(name: str, layer: nn.Module) -> Callable[..., Any]:
-        """Return a hook that notes every call of the ``layer`` in ``calls``, under its dotted ``name`` and itself."""
+        """Return a hook that adds every call of the ``layer`` with the dotted ``name`` to ``calls``."""
         return lambda _, inputs, output: calls.setdefault((name, layer), []).append((inputs, get_gradient_edge(output)))
 
-    hooks = [layer.register_forward_hook(noting(name, layer)) for name, layer in weighted(model)]
+    hooks = [layer.register_forward_hook(noting(name, layer)) for name, layer in layers_with_weights(model)]
     try:
         with torch.enable_grad():
-            loss = _loss(model(x), labels)
+            loss = _summed_loss(model(x), labels)
     finally:
         for hook in hooks:
             hook.remove()
-    edges = [edge for uses in calls.values() for _, edge in uses]
-    gradients = iter(torch.autograd.grad(loss, edges, allow_unused=True))  # in the order of the calls
+    edges = [edge for calls_of_layer in calls.values() for _, edge in calls_of_layer]
+    gradients = iter(torch.autograd.grad(loss, edges, allow_unused=True))  # in the order of ``edges``
     parts = []
     with torch.no_grad():
-        for (name, layer), uses in calls.items():
-            # Not strict: the iterator goes on with the gradients of the next layer's calls.
-            pairs = [(inputs, gradient) for (inputs, _), gradient in zip(uses, gradients, strict=False)]
+        for (name, layer), calls_of_layer in calls.items():
+            pairs = [(inputs, next(gradients)) for inputs, _ in calls_of_layer]
             used = [(inputs, gradient) for inputs, gradient in pairs if gradient is not None]
             if used:
-                parts.append(_part(f"{name}." if name else "", layer, used))
+                parts.append(_part_of_layer(f"{name}." if name else "", layer, used))
         squares = torch.stack([squared for squared, _ in parts]).sum(0)
-        scale, sums = scales(squares, limit), {}
+        scale, sums = clipping_factors(squares, limit), {}
         for _, scaled_sum in parts:
             sums.update(scaled_sum(scale))
     return sums, squares
 
 
-def weighted(model: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """Yield (name, layer) for the layers of ``model`` with weights of their own, itself included; ``name`` is the
+def layers_with_weights(model: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """Yield (name, layer) for each module in ``model``, itself included, that holds parameters directly. ``name``: the
     dotted name of ``model``.
 
-    If Opacus has no rule for such a layer, layers inside it are not yielded, because autograd computes the gradients of
-    all of it.
+    If Opacus has no rule for such a layer, layers inside it are not yielded: autograd then computes the gradients of
+    the whole layer.
     """
     has_weights = any(True for _ in model.parameters(recurse=False))
     if has_weights:
         yield name, model
     if not has_weights or type(model) in GradSampleModule.GRAD_SAMPLERS:
         for child, module in model.named_children():
-            yield from weighted(module, f"{name}.{child}".lstrip("."))
+            yield from layers_with_weights(module, f"{name}.{child}".lstrip("."))
 
 
-def _loss(logits: Tensor, labels: Tensor) -> Tensor:
+def _summed_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the sum of the cross-entropy over the samples, [], from ``logits`` [b, classes] and ``labels`` [b]. Rows
     with the label `IGNORED` do not count."""
     return nn.functional.cross_entropy(logits, labels, reduction="sum", ignore_index=IGNORED)
 
 
-def _part(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Tensor]]) -> Part:
-    """Return one layer's squared norms and the function for the sum of its scaled gradients (`Part`).
+def _part_of_layer(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Tensor]]) -> Part:
+    """Return one layer's `Part`: the squared norms of its samples' gradients, and the function for their scaled sum.
 
     ``prefix``: the start of its parameters' names; ``uses``: for each call in the forward pass, the layer's inputs and
-    the gradient at its output. A linear layer or a convolution that is called once has a faster way; for all others,
-    the per-sample gradients of all calls are added up.
+    the gradient at its output. A linear layer, or a convolution with plain padding, that is called once has a faster
+    way. For any other layer, the per-sample gradients of all calls are computed by Opacus and added up.
     """
     (inputs, gradient), once = uses[0], len(uses) == 1
+    # `_part_of_product` takes [b, features, places]; ``mT`` swaps the last two dimensions.
     if once and type(layer) is nn.Linear:
         if gradient.ndim == 2:  # one place for each sample
-            return _product(prefix, layer, inputs[0].unsqueeze(-1), gradient.unsqueeze(-1))
-        return _product(prefix, layer, inputs[0].flatten(1, -2).mT, gradient.flatten(1, -2).mT)
+            return _part_of_product(prefix, layer, inputs[0].unsqueeze(-1), gradient.unsqueeze(-1))
+        return _part_of_product(prefix, layer, inputs[0].flatten(1, -2).mT, gradient.flatten(1, -2).mT)
     if once and type(layer) is nn.Conv2d and layer.padding_mode == "zeros" and not isinstance(layer.padding, str):
-        return _convolution(prefix, layer, layer.padding, inputs[0], gradient)
+        return _part_of_convolution(prefix, layer, layer.padding, inputs[0], gradient)
     per_sample = GradSampleModule.GRAD_SAMPLERS.get(type(layer), ft_compute_per_sample_gradient)
     names = {id(value): f"{prefix}{name}" for name, value in layer.named_parameters()}
     singles: State = {}
@@ -143,63 +144,68 @@ def _part(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Te
         for parameter, value in per_sample(layer, list(inputs), gradient).items():
             name = names[id(parameter)]
             singles[name] = singles[name] + value if name in singles else value
-    return _singles(singles)
+    return _part_of_gradients(singles)
 
 
-def _singles(singles: State) -> Part:
-    """Return the squared norms of the samples' gradients and the function for their scaled sum (`Part`), from the
-    gradients of every single sample, ``singles``: name → [b, …]."""
+def _part_of_gradients(singles: State) -> Part:
+    """Return a layer's `Part` from the gradients of every single sample, ``singles``: name → [b, …]."""
     squared = torch.stack([value.flatten(1).square().sum(1) for value in singles.values()]).sum(0)
-    return squared, lambda scale: {name: _weighed(value, scale) for name, value in singles.items()}
+    return squared, lambda scale: {name: _weighted_sum(value, scale) for name, value in singles.items()}
 
 
-def _weighed(singles: Tensor, scale: Tensor) -> Tensor:
-    """Return the sum over samples of ``singles`` [b, …], each times its ``scale`` [b]."""
+def _weighted_sum(singles: Tensor, scale: Tensor) -> Tensor:
+    """Return the sum over samples of ``singles`` [b, …], each sample's values times its ``scale`` [b]."""
     return torch.mv(singles.flatten(1).T, scale).view(singles.shape[1:])
 
 
-def _shorter(places: int, inputs: int, outputs: int) -> bool:
-    """Return whether a sample's norm is cheaper from products between its ``places`` than from its gradient.
+def _places_are_cheaper(places: int, inputs: int, outputs: int) -> bool:
+    """Return whether the norm of a sample's gradient takes less work from products between ``places`` than from the
+    gradient itself (`_part_of_product`).
 
-    ``places``: how often the layer multiplies its weight for one sample, such as the pixels of a convolution;
-    ``inputs`` and ``outputs``: the weight's sizes.
+    ``places``: how often the layer multiplies its weight for one sample, such as once for each pixel of a convolution;
+    ``inputs`` and ``outputs``: the sizes of the weight.
     """
     return places * (inputs + outputs) < inputs * outputs
 
 
-def _convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Tensor, gradient: Tensor) -> Part:
-    """Return a convolution's squared norms and the function for the sum of its scaled gradients (`Part`): from the
-    patches of the image that it multiplies, on a GPU or if that is cheaper, or else from per-sample gradients.
+def _part_of_convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Tensor, gradient: Tensor) -> Part:
+    """Return the `Part` of a convolution: the squared norms of its samples' gradients, and the function for their
+    scaled sum.
 
     ``prefix``: the start of its parameters' names; ``padding``: zeros at each edge, for height and width; ``x`` [b, in,
-    h, w]: the input; ``gradient`` [b, out, h', w']: the gradient at the output.
+    h, w]: the input; ``gradient`` [b, out, h', w']: the gradient at the output. With one group, on a GPU or if norms
+    are cheaper so, it is treated as a linear layer on patches of the image. Otherwise the gradients of every single
+    sample are computed.
     """
     outputs, *kernel = layer.weight.shape
-    if layer.groups == 1 and (x.is_cuda or _shorter(gradient[0, 0].numel(), math.prod(kernel), outputs)):
+    if layer.groups == 1 and (x.is_cuda or _places_are_cheaper(gradient[0, 0].numel(), math.prod(kernel), outputs)):
         patches = nn.functional.unfold(x, layer.kernel_size, layer.dilation, padding, layer.stride)
-        return _product(prefix, layer, patches, gradient.flatten(2))
-    # On a processor, one convolution with a group for each sample is faster than copies of all patches.
+        return _part_of_product(prefix, layer, patches, gradient.flatten(2))
+    # The samples are packed into one image, as groups of channels, so that one call gives the gradients of all of them.
+    # On a processor this is faster than to copy all patches.
     packed, all_weights = x.reshape(1, len(x) * x.shape[1], *x.shape[2:]), x.new_empty(len(x) * outputs, *kernel)
     _, weights, _ = torch.ops.aten.convolution_backward(
         gradient.reshape(1, -1, *gradient.shape[2:]), packed, all_weights, None, layer.stride, padding, layer.dilation,
         transposed=False, output_padding=[0, 0], groups=len(x) * layer.groups, output_mask=[False, True, False],
     )  # fmt: skip
     bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum((2, 3))}
-    return _singles({f"{prefix}weight": weights.view(len(x), outputs, *kernel), **bias})
+    return _part_of_gradients({f"{prefix}weight": weights.view(len(x), outputs, *kernel), **bias})
 
 
-def _product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gradient: Tensor) -> Part:
-    """Return squared norms and the function for the scaled sum (`Part`) of a layer that multiplies its weight with its
-    input at each of t places of a sample, such as the pixels of a convolution.
+def _part_of_product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gradient: Tensor) -> Part:
+    """Return the `Part` of a ``layer`` that multiplies its weight with its input at each of t places of a sample, such
+    as the pixels of a convolution: the squared norms of its samples' gradients, and the function for their scaled sum.
 
     ``prefix``: the start of its parameters' names; ``read`` [b, in, t]: the inputs; ``gradient`` [b, out, t]: the
-    gradient at the output. A sample's weight gradient is G·Xᵀ for its slices G and X of the two; its squared norm is
-    the sum of (XᵀX)∘(GᵀG), elementwise.
+    gradient at the output. The weight gradient of a sample with input X and output gradient G is G·Xᵀ. Its squared norm
+    is ‖X‖²‖G‖² for one place, and the sum of the elements of (XᵀX)∘(GᵀG) for several. If that takes more work than the
+    gradients of every single sample, these are computed.
     """
     (_, inputs, places), outputs = read.shape, gradient.shape[1]
-    bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum(2)}
-    if places > 1 and not _shorter(places, inputs, outputs):
-        return _singles({f"{prefix}weight": (gradient @ read.mT).unflatten(2, layer.weight.shape[1:]), **bias})
+    bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum(2)}  # of each sample
+    if places > 1 and not _places_are_cheaper(places, inputs, outputs):
+        weight = (gradient @ read.mT).unflatten(2, layer.weight.shape[1:])  # of each sample
+        return _part_of_gradients({f"{prefix}weight": weight, **bias})
     if places == 1:
         squared = read.square().sum((1, 2)) * gradient.square().sum((1, 2))
     else:
@@ -208,8 +214,8 @@ def _product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gradient: 
         squared = squared + value.square().sum(1)
 
     def total(scale: Tensor) -> State:
-        """Return the sums over samples and places of the gradients, each sample's times its ``scale`` [b], by name."""
+        """Return the sums over samples of their gradients times their ``scale`` [b], by parameter."""
         weight = torch.einsum("bot,bit->oi", gradient * scale[:, None, None], read).view(layer.weight.shape)
-        return {f"{prefix}weight": weight, **{name: _weighed(value, scale) for name, value in bias.items()}}
+        return {f"{prefix}weight": weight, **{name: _weighted_sum(value, scale) for name, value in bias.items()}}
 
     return squared, total

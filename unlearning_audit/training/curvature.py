@@ -17,9 +17,9 @@ from torch.nn import functional
 from unlearning_audit.training.chunks import chunks
 from unlearning_audit.training.engine import State, forward_one, linear_layers
 
-#: For a chunk of samples: inputs of layers by name (none if the network is not a chain of layers), the values in which
-#: gradients are taken by name, logits [rows, classes] and labels [rows].
-Graph = tuple[State, State, Tensor, Tensor]
+#: What gradients of a chunk of samples are computed from: inputs of layers by name (empty if the network is not a chain
+#: of layers), the tensors in which gradients are taken by name, logits [rows, classes] and labels [rows].
+Chunk = tuple[State, State, Tensor, Tensor]
 
 #: Rows per chunk: for chains of linear layers, for gradients of batch means, and for other networks.
 CHAIN, MEAN, GENERAL = 1024, 256, 16
@@ -35,43 +35,44 @@ def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
 
     def gradient_on(part: slice) -> State:
-        """Return what the rows of ``part`` contribute to the gradient of the mean over all rows."""
+        """Return what the samples in ``part`` of the rows contribute to the gradient of the mean over all rows."""
         logits = forward_one(model, leaves, buffers, x[part])
         return _gradients(functional.cross_entropy(logits, y[part], reduction="sum") / len(x), leaves)
 
     for gradients in chunks(len(x), MEAN, gradient_on):
-        for name, g in gradients.items():
-            total[name] += g
+        for name, gradient in gradients.items():
+            total[name] += gradient
     return total
 
 
-def squares(
+def mean_squares(
     model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor, *, labels: str = "observed",
     per_sample: bool = True, batch_size: int = 64,
 ) -> State:  # fmt: skip
-    """Return the mean squared gradients of one model over the samples ``x`` [rows, …] with labels ``y`` int64 [rows],
-    name → tensor.
+    """Return the mean of the squared gradients of one model's cross-entropy over the samples ``x`` [rows, …] with the
+    observed labels ``y`` int64 [rows]: name → tensor. ``parameters`` and ``buffers``: those of the model, name →
+    tensor.
 
-    ``parameters`` and ``buffers``: those of the model, name → tensor. ``labels`` observed: the mean of (∂ CE(x,
-    y)/∂θ)²; ``model``: the mean of Σ_y p(y|x)(∂ CE(x, y)/∂θ)². With ``per_sample`` False, the gradients of means over
-    batches of ``batch_size`` with the observed labels are squared instead, and the mean is over batches. In a chain of
-    layers, the gradient g at a linear layer's output and its input a give the squared gradients of all samples at once:
-    (g∘g)ᵀ(a∘a).
+    With ``labels`` "model", the squared gradient for each possible label counts with the label's probability by the
+    model, in place of that for the observed label alone. With ``per_sample`` False, the gradients of means over batches
+    of ``batch_size`` with observed labels are squared instead, and the mean is over batches.
     """
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
     if not per_sample:
         batches = list(zip(x.split(batch_size), y.split(batch_size), strict=True))
-        for part, label in batches:
-            for name, g in mean_gradient(model, parameters, buffers, part, label).items():
-                total[name] += g * g
+        for x_of_batch, y_of_batch in batches:
+            for name, gradient in mean_gradient(model, parameters, buffers, x_of_batch, y_of_batch).items():
+                total[name] += gradient * gradient
         return {name: value / len(batches) for name, value in total.items()}
-    for inputs, values, logits, observed in _graphs(model, parameters, buffers, x, y):
+    for inputs, values, logits, observed in _chunks_to_derive(model, parameters, buffers, x, y):
         for weight, label in _weighted_labels(logits, observed, labels):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
             for name, g in gradients.items():
-                if not inputs:  # no chain of layers: g holds the gradient of each sample
+                if not inputs:  # no chain of layers: ``name`` is a parameter, and g holds the gradient of each sample
                     total[name] += torch.einsum("n,n...->...", weight, g * g)
                     continue
+                # ``name`` is a layer, and g the gradient at its output. A sample's gradient of the weight is g times
+                # the layer's input a, so that squares are summed over samples by one product: (g∘g)ᵀ(a∘a).
                 square = weight[:, None] * g * g
                 total[f"{name}.weight"] += square.T @ (inputs[name] ** 2)
                 if f"{name}.bias" in total:
@@ -80,33 +81,34 @@ def squares(
 
 
 def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Tensor:
-    """Return ‖∂ log p(y|x)/∂θ‖² of one model, with these ``parameters`` and ``buffers`` (name → tensor), for every
-    sample of ``x`` [rows, …] with labels ``y`` int64 [rows]: [rows].
+    """Return the squared norm of the gradient of log p(y|x) in all parameters of one model, for every sample of ``x``
+    [rows, …] with labels ``y`` int64 [rows]: [rows]. ``parameters`` and ``buffers``: those of the model, name → tensor.
 
-    In a chain of layers, a linear layer with input a and gradient g at its output contributes ‖g‖²(‖a‖² + 1), where 1
-    stands for the bias. In other networks the gradients of every sample are squared and added up.
+    In a chain of layers, a linear layer with input a and gradient g at its output contributes ‖g‖²(‖a‖² + 1), or
+    ‖g‖²‖a‖² without a bias. In other networks the gradients of every sample are squared and added up.
     """
     norms = []
-    for inputs, values, logits, label in _graphs(model, parameters, buffers, x, y):
+    for inputs, values, logits, label in _chunks_to_derive(model, parameters, buffers, x, y):
         gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
         squares = {name: g.flatten(1).square().sum(1) for name, g in gradients.items()}
-        for name in inputs:  # of a chain: there, ``squares`` are ‖g‖² at the outputs of layers
-            squares[name] *= (inputs[name] ** 2).sum(1) + (f"{name}.bias" in parameters)
+        for name in inputs:  # only in a chain of layers, where ``squares`` are ‖g‖² at the outputs of layers
+            of_bias = 1 if f"{name}.bias" in parameters else 0
+            squares[name] *= (inputs[name] ** 2).sum(1) + of_bias
         norms.append(reduce(torch.add, squares.values()))
     return torch.cat(norms)
 
 
 def rows_at_once(gradient: float, device: str) -> int:
-    """Return how many samples of a network that is not a chain of layers are processed at once on ``device``.
-    ``gradient``: bytes of one sample's gradient."""
+    """Return how many samples of a network that is not a chain of layers are processed at once on ``device``: `GENERAL`
+    on a processor, and on a card more if their gradients fit. ``gradient``: bytes of one sample's gradient."""
     if torch.device(device).type != "cuda":
         return GENERAL
     return max(GENERAL, min(ROWS_ON_CARD, int(BYTES_ON_CARD / gradient)))
 
 
 def _gradients(loss: Tensor, values: State) -> State:
-    """Return ∂ loss/∂ value for each of the ``values``, by name, 0 where the loss does not depend on it. The graph is
-    kept for the next label."""
+    """Return the gradient of ``loss`` in each of the ``values``, by name; 0 where the loss does not depend on it.
+    Autograd's graph is kept, so that the gradient for another label can follow."""
     gradients = torch.autograd.grad(
         loss, list(values.values()), retain_graph=True, allow_unused=True, materialize_grads=True
     )
@@ -114,39 +116,43 @@ def _gradients(loss: Tensor, values: State) -> State:
 
 
 def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield pairs (weight [rows], label [rows]) whose weighted squared gradients sum to the Fisher information: weight
-    1 and the observed labels ``y``, or for ``labels`` "model" each class with its probability by the ``logits``."""
+    """Yield the pairs of weights [rows] and labels [rows] for which squared gradients are computed and added up.
+
+    With ``labels`` "observed" there is one pair: weights of 1, and the observed labels ``y``. With "model" there is a
+    pair for each class: its probabilities by the ``logits``, and the class as the label of all rows.
+    """
     if labels == "observed":
         yield torch.ones_like(logits[:, 0]).detach(), y
         return
-    p = logits.detach().softmax(-1)
-    for c in range(p.shape[1]):
-        yield p[:, c], torch.full_like(y, c)
+    probabilities = logits.detach().softmax(-1)
+    for number in range(probabilities.shape[1]):
+        yield probabilities[:, number], torch.full_like(y, number)
 
 
-def _graphs(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Iterator[Graph]:
-    """Yield, for each chunk of the samples ``x`` with labels ``y``, what squared per-sample gradients of a model with
-    these ``parameters`` and ``buffers`` are computed from (`Graph`).
+def _chunks_to_derive(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Iterator[Chunk]:
+    """Compute the logits of the samples ``x`` with labels ``y``, chunk by chunk, by a model with these ``parameters``
+    and ``buffers``. Yield, for each chunk, what the gradients of its samples are computed from (`Chunk`).
 
-    In a chain of layers, these are the inputs of every linear layer, and its outputs, in which gradients are taken. In
-    other networks there are no inputs, and gradients are taken in the weights, of which every sample has a copy of its
-    own: name → [rows, …].
+    In a chain of layers, these are the inputs of linear layers, and their outputs [rows, out], in which gradients are
+    taken. In other networks there are no inputs, and gradients are taken in copies of the weights, one for each sample:
+    name → [rows, …].
     """
     layers = linear_layers(model)
     if layers is not None:
-        for part, label in zip(x.split(CHAIN), y.split(CHAIN), strict=True):
-            inputs, outputs, out = {}, {}, part
+        for samples, label in zip(x.split(CHAIN), y.split(CHAIN), strict=True):
+            inputs, outputs, value = {}, {}, samples
             for name, layer in layers:
                 if isinstance(layer, nn.Linear):
-                    inputs[name] = out.detach()
+                    inputs[name] = value.detach()
                     bias = parameters.get(f"{name}.bias")
-                    out = outputs[name] = functional.linear(out, parameters[f"{name}.weight"], bias).requires_grad_()
+                    value = functional.linear(value, parameters[f"{name}.weight"], bias).requires_grad_()
+                    outputs[name] = value
                 else:
-                    out = layer(out.clone())  # a layer may work in place
-            yield inputs, outputs, out, label
+                    value = layer(value.clone())  # a layer may work in place
+            yield inputs, outputs, value, label
         return
     run = vmap(lambda weights, sample: forward_one(model, weights, buffers, sample.unsqueeze(0)).squeeze(0))
     rows = rows_at_once(sum(value.nbytes for value in parameters.values()), str(x.device))
-    for part, label in zip(x.split(rows), y.split(rows), strict=True):
-        leaves = {k: v.detach().expand(len(part), *v.shape).requires_grad_() for k, v in parameters.items()}
-        yield {}, leaves, run(leaves, part), label
+    for samples, label in zip(x.split(rows), y.split(rows), strict=True):
+        copies = {name: v.detach().expand(len(samples), *v.shape).requires_grad_() for name, v in parameters.items()}
+        yield {}, copies, run(copies, samples), label

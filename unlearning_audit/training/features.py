@@ -20,18 +20,18 @@ CHUNK = 64
 def readings(stack: ModelStack, index: np.ndarray) -> np.ndarray:
     """Return the inputs of each model's last layer for its samples ``index`` int64 [models, rows], in evaluation mode.
 
-    The result is float32 [models, rows, width], with 0 where the index is −1. For a language model it is the mean over
-    the states that predict the scored tokens. For a last layer that runs at many places, such as a convolution, it is
-    the mean over places. Raises PluginError for a model whose last layer is not called as a module, once and with one
-    row per sample.
+    The result is float32 [models, rows, width], with 0 where the index is −1 (no sample). For a language model it is
+    the mean over the states that predict the scored tokens. For a last layer that runs at many places, such as a
+    convolution, it is the mean over places. Raises PluginError for a model whose last layer is not called as a module,
+    once and with one row per sample.
     """
     stack.model.eval()
-    hidden = of_passages if "layer" in stack.readings else of_layer
+    features_of = of_passages if "layer" in stack.readings else of_layer
     per_model = []
 
     def read(weights: tuple[State, State], rows: Tensor, part: slice) -> Tensor:
         """Return the inputs of the last layer of the model with these ``weights`` for a ``part`` of its ``rows``."""
-        return hidden(stack, weights, stack.x[rows[part].to(stack.device)]).float().cpu()
+        return features_of(stack, weights, stack.x[rows[part].to(stack.device)]).float().cpu()
 
     for model, samples in enumerate(torch.from_numpy(index)):
         rows = samples[samples >= 0]
@@ -43,12 +43,13 @@ def readings(stack: ModelStack, index: np.ndarray) -> np.ndarray:
 
 
 def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tensor:
-    """Return a language model's mean state over the scored tokens of each sample, after the last block and its norm:
-    [n, width].
+    """Return, for each sample, the mean of a language model's states after its last block and norm, over the places
+    from which scored tokens are predicted: [n, width].
 
-    ``weights``: parameters and buffers of one model; ``x`` int [n, length]: the samples' tokens.
+    ``weights``: parameters and buffers of one model; ``x`` int [n, length]: the samples' tokens, negative where they
+    are not scored.
     """
-    states = stack.answers(weights, x, f"layer {stack.model.layers}")
+    states = stack.answers(weights, x, f"layer {stack.model.layers}")  # [n, length − 1, width]
     scored = (x[:, 1:] >= 0).to(states.dtype).unsqueeze(-1)
     return (states * scored).sum(1) / scored.sum(1)
 
@@ -58,7 +59,7 @@ def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> T
 def of_layer(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tensor:
     """Return the inputs of one model's final layer for the samples ``x`` [n, …]: [n, width].
 
-    A hook notes them during one forward pass. ``weights``: parameters and buffers of the model. Raises PluginError if
+    A hook keeps them during one forward pass. ``weights``: parameters and buffers of the model. Raises PluginError if
     the layer is not called as a module, once and with one row per sample.
     """
     layer, inputs = stack.model.get_submodule(str(stack.final_layer)), []
@@ -70,17 +71,20 @@ def of_layer(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tens
     with layer.register_forward_pre_hook(note, with_kwargs=True):
         forward_one(stack.model, *weights, images_last(stack.scaled(x)))
     if len(inputs) != 1 or len(inputs[0]) != len(x):
-        rows = f"with {len(inputs[0])} rows for {len(x)} samples" if len(inputs) == 1 else f"{len(inputs)} times"
+        how = f"with {len(inputs[0])} rows for {len(x)} samples" if len(inputs) == 1 else f"{len(inputs)} times"
         raise PluginError(
-            f"what goes into the last layer {stack.final_layer!r} cannot be read: a forward pass runs it {rows}; "
+            f"what goes into the last layer {stack.final_layer!r} cannot be read: a forward pass runs it {how}; "
             "call it as a module, once and with a row for each sample, or leave out the metrics that read features"
         )
     return _pooled(inputs[0], layer)
 
 
 def _pooled(value: Tensor, layer: nn.Module) -> Tensor:
-    """Return ``value`` [n, …] as [n, width], the mean over the places at which a linear or convolutional ``layer``
-    runs."""
+    """Return the inputs ``value`` of a ``layer`` as [n, width].
+
+    For a convolution [n, width, …] it is the mean over the pixels, and for a linear layer that runs at several places
+    [n, …, width] the mean over the places. Any other input [n, …] is flattened.
+    """
     if isinstance(layer, _ConvNd):
         return value.flatten(2).mean(2)
     if isinstance(layer, nn.Linear) and value.ndim > 2:

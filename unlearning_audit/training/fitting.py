@@ -15,7 +15,7 @@ from unlearning_audit.training.engine import Serial, State
 from unlearning_audit.training.heartbeat import Heartbeat
 from unlearning_audit.training.models import Models
 from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.recording import Inputs, Recorder, taken
+from unlearning_audit.training.recording import Inputs, Recorder, run_step
 from unlearning_audit.training.streams import Batch, Order, Stream, fit_labels
 
 #: (parameters, epoch) → one value per model, added to the loss. The epoch, counted from 0, is an int, or a tensor []
@@ -30,7 +30,8 @@ class Fit:
     Models that are trained together are a group: their numbers in the stack, whose tensors are name → [n, …]. A group
     of one model may hold it twice (`Stacked.groups`). ``pieces``: in how many parts a batch is processed, one at a
     time; there are several only if a card's memory does not hold the batch. ``heartbeat`` prints the progress.
-    ``recorded``: name → [models, …], the updates that `ModelStack.fit` returns.
+    ``update_sums``: name → [models, …], what `ModelStack.fit` returns: for each model, the sum of the updates of the
+    steps whose batch had a sample marked in ``record``; empty without ``record``.
     """
 
     stack: Models
@@ -47,7 +48,7 @@ class Fit:
     checkpoints: Checkpoints | None = None
     pieces: int = field(default=1, init=False)
     heartbeat: Heartbeat = field(init=False)
-    recorded: State = field(default_factory=dict, init=False)
+    update_sums: State = field(default_factory=dict, init=False)
 
     @property
     def optimisers(self) -> tuple[Optimiser, ...]:
@@ -60,182 +61,191 @@ class Fit:
         return [stream.loss for streams in self.passes for stream in streams]
 
     def run(self) -> State | None:
-        """Train all models group by group on a processor, and return the recorded updates, name → [models, …], or None
-        if none are requested.
+        """Train all models group by group on a processor, and return ``update_sums``, or None if they are empty.
 
-        On a GPU, `lanes.run` takes its place.
+        On a GPU, `lanes.run` is called instead.
         """
         self.begin()
         engine = self.stack.engine
         for group in engine.groups(len(self.stack)):
             leaves, buffers = self.copy_state(group)
-            # A single model reads its tensors through views that are made once for all steps.
-            with engine.lasting(leaves, buffers) if isinstance(engine, Serial) else nullcontext():
-                for _ in self.course(group, leaves, buffers):
+            # The serial engine reads a model's tensors through views, which are made once for all steps.
+            with engine.persistent_views(leaves, buffers) if isinstance(engine, Serial) else nullcontext():
+                for _ in self.training_steps(group, leaves, buffers):
                     pass
             self.write_back(group, leaves, buffers)
-        return self.recorded or None
+        return self.update_sums or None
 
     def begin(self) -> None:
-        """Start the clock, and allocate the recorded updates if they are requested."""
+        """Start the progress lines, and set ``update_sums`` to 0 if samples are marked in ``record``."""
         self.heartbeat = Heartbeat(self.purpose, len(self.stack), self.epochs)
         if self.record is not None:
-            self.recorded = {k: torch.zeros_like(v) for k, v in self.stack.parameters.items()}
+            self.update_sums = {name: torch.zeros_like(value) for name, value in self.stack.parameters.items()}
 
-    def recordable(self) -> bool:
-        """Return whether steps may be recorded and replayed: all losses and the penalty are the library's, which
-        compute the same in every step of a pass.
+    def replayable(self) -> bool:
+        """Return whether steps may be replayed from CUDA graphs: all losses and the penalty are functions of this
+        library, which compute the same in every step of a pass.
 
-        A user's loss may run Python code in every step, which a recorded step would run only once.
+        A user's loss may run Python code in every step. A recorded step would run that code only once.
         """
-        modules = (getattr(loss, "__module__", "") or "" for loss in (*self.losses, self.penalty) if loss is not None)
-        return all(module.startswith("unlearning_audit.") for module in modules)
+        functions = [function for function in (*self.losses, self.penalty) if function is not None]
+        return all(str(getattr(each, "__module__", "")).startswith("unlearning_audit.") for each in functions)
 
     def copy_state(self, group: list[int]) -> tuple[State, State]:
         """Return copies of the parameters of a ``group`` of models, with gradients for the trained ones, and of their
         buffers: name → [n, …] each."""
         trained = set(self.stack.parameters if self.only is None else self.only)
-        leaves = {k: v[group].clone().requires_grad_(k in trained) for k, v in self.stack.parameters.items()}
-        return leaves, {k: v[group].clone() for k, v in self.stack.buffers.items()}
+        parameters = self.stack.parameters.items()
+        leaves = {name: value[group].clone().requires_grad_(name in trained) for name, value in parameters}
+        return leaves, {name: value[group].clone() for name, value in self.stack.buffers.items()}
 
     def write_back(self, group: list[int], leaves: State, buffers: State) -> None:
         """Write the trained parameters ``leaves`` and ``buffers`` of a ``group`` of models back to the stack."""
         for state, trained in ((self.stack.parameters, leaves), (self.stack.buffers, buffers)):
-            for k, v in trained.items():
-                state[k][group] = v.detach()
+            for name, value in trained.items():
+                state[name][group] = value.detach()
 
-    def course(
+    def training_steps(
         self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
     ) -> Iterator[None]:
         """Train the models of one group through all epochs, and yield after each step. ``leaves`` (the parameters, with
         gradients) and ``buffers``, name → [n, …], change in place.
 
-        With a ``recorder``, steps are recorded and replayed. Training continues from a checkpoint of the group, if
-        there is one, and ends early after ``steps`` steps. Raises ValueError for a stream without rows, and for a batch
-        of one sample that batch normalisation cannot process.
+        With a ``recorder``, steps are recorded as CUDA graphs and replayed. Training continues from the group's
+        checkpoint if there is one, leaves out passes that are of the first epochs only, and ends early after ``steps``
+        steps. Raises ValueError for a stream without rows, and for a batch of one sample that batch normalisation
+        cannot process.
         """
-        steppers = self._steppers(leaves, recorder is not None)
+        steppers = self._steppers(leaves, recorder is not None)  # the optimiser object of each pass
         first_epoch = self._resume(group, leaves, buffers, steppers[0])
         state = GroupState(self, group, leaves, buffers, steppers, recorder is not None)
         orders = self.orders(group, first_epoch)
-        readers = [[iter(order) for order in orders_of_pass] for orders_of_pass in orders]
-        count = 0  # of steps
+        batches = [[iter(order) for order in orders_of_pass] for orders_of_pass in orders]
+        steps_taken = 0
         for epoch in range(first_epoch, self.epochs + 1):
-            done = epoch == self.epochs  # a last turn of the loop, for the checkpoint after the last epoch
+            done = epoch == self.epochs  # the loop is entered once more after the last epoch, for its checkpoint
             if epoch > first_epoch and self.checkpoints is not None and self.checkpoints.due(group, done):
-                self.checkpoints.write(group, epoch, self.remembered(state))
+                self.checkpoints.write(group, epoch, self.checkpoint_tensors(state))
             if done:
                 break
-            state.turn(epoch)
-            for p, streams in enumerate(self.passes):
+            state.begin_epoch(epoch)
+            for number, streams in enumerate(self.passes):
                 if streams[0].epochs is not None and epoch >= streams[0].epochs:
                     continue  # a pass of the first epochs only
-                steps = orders[p][0].steps
-                for step in range(max(steps, 1)):  # without rows, the reader raises an error
-                    if count == self.steps:
-                        state.write_record()
+                steps = orders[number][0].steps  # the first stream sets how many steps the pass has
+                for step in range(max(steps, 1)):  # a stream without rows is read once, and raises an error
+                    if steps_taken == self.steps:
+                        state.store_update_sums()
                         return
-                    inputs = [next(reader) for reader in readers[p]]
-                    steppers[p].set_rate(self.optimisers[p].rate(epoch, self.epochs, step, steps))
+                    inputs = [next(batches_of_stream) for batches_of_stream in batches[number]]
+                    steppers[number].set_rate(self.optimisers[number].rate(epoch, self.epochs, step, steps))
                     try:
-                        self.advance(p, state, inputs, recorder)
+                        self.take_step(number, state, inputs, recorder)
                     except ValueError as error:
-                        refuse_lone(error, orders[p], inputs)
+                        refuse_batch_of_one(error, orders[number], inputs)
                         raise
-                    count += 1
+                    steps_taken += 1
                     self.heartbeat.beat(group, epoch, step, steps)
                     yield
-        state.write_record()
+        state.store_update_sums()
 
-    def advance(self, number: int, state: "GroupState", inputs: Inputs, recorder: Recorder | None) -> None:
-        """Take one step of the pass ``number`` with a group in its ``state``, on ``inputs``, one batch of each of the
-        pass's streams, through the ``recorder`` if there is one."""
-        taken(recorder, number, partial(self._step, number, state), inputs)
+    def take_step(self, number: int, state: "GroupState", inputs: Inputs, recorder: Recorder | None) -> None:
+        """Take one training step of a group of models, whose ``state`` it changes, in the pass ``number``.
 
-    def remembered(self, state: "GroupState") -> dict[str, State | list[Tensor]]:
+        ``inputs``: one batch of each of the pass's streams. A ``recorder``, if there is one, records the step as a CUDA
+        graph or replays the graph.
+        """
+        run_step(recorder, number, partial(self._step, number, state), inputs)
+
+    def checkpoint_tensors(self, state: "GroupState") -> dict[str, State | list[Tensor]]:
         """Return what a checkpoint of a group in this ``state`` must hold: kind ("weights", "buffers", "optimiser") →
         tensors."""
         return {"weights": state.leaves, "buffers": state.buffers, "optimiser": state.steppers[0].state()}
 
-    def prepare(self, group: list[int], states: dict[str, State]) -> None:
-        """Make what the training of a ``group`` needs beside weights and the optimiser. It is made as at the start
-        or, if ``states`` is not empty, from the tensors of a checkpoint, kind → name → tensor. An ordinary fit needs
-        nothing."""
+    def prepare_group(self, group: list[int], states: dict[str, State]) -> None:
+        """Make what the training of a ``group`` needs besides weights and the optimiser. An ordinary fit needs nothing;
+        private training makes its generators of noise.
 
-    def _steppers(self, leaves: State, recorded: bool) -> list[Any]:
+        ``states``: the tensors of a checkpoint, kind → name → tensor, from which training resumes; empty if it starts.
+        """
+
+    def _steppers(self, leaves: State, replayed: bool) -> list[Any]:
         """Return the optimiser object of each pass for the weights ``leaves``. If the fit has a single optimiser, all
         passes share one object.
 
-        ``recorded``: whether steps are recorded, so that the learning rate must be a tensor.
+        ``replayed``: whether steps are replayed from CUDA graphs, which read the learning rate from a tensor.
         """
-        trained, shared = [v for v in leaves.values() if v.requires_grad], isinstance(self.optimiser, Optimiser)
-        # One object for all passes, or one for each.
-        steppers = [
-            settings.build(trained, settings.recorded_rate(self.stack.device) if recorded else None)
-            for settings in (self.optimisers[:1] if shared else self.optimisers)
-        ]
-        return steppers * len(self.passes) if shared else steppers
+        trained = [value for value in leaves.values() if value.requires_grad]
+
+        def stepper(settings: Optimiser) -> Any:
+            """Return the optimiser object with these ``settings``."""
+            return settings.build(trained, settings.rate_tensor(self.stack.device) if replayed else None)
+
+        if isinstance(self.optimiser, Optimiser):
+            return [stepper(self.optimiser)] * len(self.passes)
+        return [stepper(settings) for settings in self.optimiser]
 
     @torch.no_grad()
     def _resume(self, group: list[int], leaves: State, buffers: State, stepper: Any) -> int:
-        """Restore the models of a ``group``, their parameters ``leaves`` and ``buffers``, and their optimiser
-        ``stepper`` from their checkpoint, and return the epoch at which training continues.
+        """Restore the models of a ``group`` from their checkpoint, and return the epoch at which training continues.
+        The parameters ``leaves``, the ``buffers`` and the optimiser ``stepper`` change in place.
 
-        Return 0 if there is no checkpoint, or if it is of other models or of another optimiser; then none of it is
-        used.
+        Return 0 and change nothing if there is no checkpoint, or if it is of other models or of another optimiser.
         """
-        self.prepare(group, {})
+        self.prepare_group(group, {})
         checkpoint = self.checkpoints.read(group) if self.checkpoints is not None else None
         if checkpoint is None:
             return 0
         epoch, states = checkpoint
         try:
-            places = ((leaves, states.get("weights", {})), (buffers, states.get("buffers", {})))
-            values = [(place, stored[name]) for tensors, stored in places for name, place in tensors.items()]
-            if any(place.shape != value.shape for place, value in values):
+            stored_weights, stored_buffers = states.get("weights", {}), states.get("buffers", {})
+            pairs = [(leaf, stored_weights[name]) for name, leaf in leaves.items()]
+            pairs += [(buffer, stored_buffers[name]) for name, buffer in buffers.items()]
+            if any(tensor.shape != stored.shape for tensor, stored in pairs):
                 return 0
-            self.prepare(group, states)
-            remembered = states.get("optimiser", {})
-            stepper.load([remembered[str(i)].to(self.stack.device) for i in range(len(remembered))])
+            self.prepare_group(group, states)
+            of_optimiser = states.get("optimiser", {})  # its tensors are named "0", "1", …
+            stepper.load([of_optimiser[str(i)].to(self.stack.device) for i in range(len(of_optimiser))])
         except (KeyError, ValueError, RuntimeError):  # the checkpoint is of other models, or of another optimiser
-            self.prepare(group, {})
+            self.prepare_group(group, {})
             return 0
-        for place, value in values:
-            place.copy_(value)
+        for tensor, stored in pairs:
+            tensor.copy_(stored)
         print(f"{self.purpose}: models {[model + 1 for model in group]} go on after {epoch} epochs", flush=True)
         return epoch
 
     def orders(self, group: list[int], first_epoch: int = 0) -> list[list[Order]]:
-        """Return the order of the rows, from the 0-based ``first_epoch`` on, of every stream of every pass, for the
-        models of a ``group``: [pass][stream].
+        """Return the `Order` in which each stream of each pass is read by the models of a ``group``, from the 0-based
+        ``first_epoch`` on: a list for each pass, with an order for each of its streams.
 
-        An order is keyed by each model's seed, the fit's purpose, and the numbers of pass and stream.
+        An order depends on each model's seed, the fit's purpose, and the numbers of pass and stream.
         """
         seeds = [self.stack.seeds[model] for model in group]
-        return [
-            [
+        orders: list[list[Order]] = []
+        for number, (streams, optimiser) in enumerate(zip(self.passes, self.optimisers, strict=True)):
+            orders.append([
                 Order(
-                    stream.rows[group], seeds, f"{self.purpose}/{p}.{s}",
-                    stream.batch_size or optimiser.batch_size, jitter=optimiser.augment == "crop_flip",
+                    stream.rows[group], seeds, purpose=f"{self.purpose}/{number}.{place}",
+                    batch_size=stream.batch_size or optimiser.batch_size, jitter=optimiser.augment == "crop_flip",
                     device=self.stack.device, passes=first_epoch,
                 )
-                for s, stream in enumerate(streams)
-            ]
-            for p, (streams, optimiser) in enumerate(zip(self.passes, self.optimisers, strict=True))
-        ]  # fmt: skip
+                for place, stream in enumerate(streams)
+            ])  # fmt: skip
+        return orders
 
     def _step(self, number: int, state: "GroupState", inputs: Inputs) -> None:
-        """Compute the losses of the pass ``number`` on ``inputs``, one batch of each of its streams, and update once
-        the weights of the group whose ``state`` is given.
+        """Update the weights of a group of models once: by the losses of the pass ``number`` on ``inputs``, one batch
+        of each of its streams. ``state``: that of the group.
 
-        The gradients of the batch's pieces are added up first. Then gradients are scaled, weights outside the mask are
-        restored, and the update is recorded, as far as the fit asks for it.
+        Gradients are added up over the pieces of the batches, and multiplied by the fit's ``scale``. After the update,
+        weights outside the ``mask`` are restored. If ``record`` marks a sample of the first stream's batch, the update
+        is added to the model's ``update_sums``.
         """
-        leaves, stepper, streams = state.leaves, state.steppers[number], self.passes[number]
+        leaves, stepper = state.leaves, state.steppers[number]
         stepper.zero_grad()
-        # A piece has one sample at least.
-        pieces = min([self.pieces, *(rows.shape[1] for stream, (rows, _) in zip(streams, inputs, strict=True)
-                                     if stream.follows is None)])  # fmt: skip
+        pairs = zip(self.passes[number], inputs, strict=True)  # a stream that follows another reads no rows of its own
+        batch_sizes = [rows.shape[1] for stream, (rows, _) in pairs if stream.follows is None]
+        pieces = min([self.pieces, *batch_sizes])  # a piece has one sample at least
         for piece in range(pieces):
             losses = self._losses(number, state, inputs, piece, pieces)
             if self.penalty is not None and piece == 0:  # the penalty counts once, whatever the number of pieces
@@ -244,30 +254,31 @@ class Fit:
             # With a gradient given in place of a sum, torch imports its compiler's symbols: three seconds a process.
             (total if total.numel() == 1 else total.sum()).backward()
         if isinstance(self.stack.engine, Serial):
-            self.stack.engine.hand_on()
-        before = {k: leaves[k].detach().clone() for k in state.sums}
+            self.stack.engine.add_view_gradients()
+        before = {name: leaves[name].detach().clone() for name in state.update_sums}
         with torch.no_grad():
-            for k, factor in state.scale.items():
-                gradient = leaves[k].grad
+            for name, factor in state.scale.items():
+                gradient = leaves[name].grad
                 if gradient is not None:
                     gradient *= factor
             stepper.step()
-            for k, (mask, start) in state.masked.items():
-                torch.where(mask, leaves[k], start, out=leaves[k])
-            if state.marks is not None:  # were any of the samples of the first stream's batch marked?
-                state.add(before, state.marks.gather(1, inputs[0][0]).any(1))
+            for name, (mask, start) in state.masked.items():
+                torch.where(mask, leaves[name], start, out=leaves[name])
+            if state.marks is not None:
+                first_rows, _ = inputs[0]
+                state.add_updates(before, has_mark=state.marks.gather(1, first_rows).any(1))
 
     def _losses(self, number: int, state: "GroupState", inputs: Inputs, piece: int, pieces: int) -> list[Tensor]:
-        """Return the loss of each stream of a pass, [n] each, on one of the ``pieces`` of its batch. The sum over
-        pieces is the loss of the whole batches.
+        """Return the loss of each stream of the pass ``number`` that has a loss, times the stream's weight: [n] each.
 
-        ``number``: the pass; ``inputs``: one batch of each of its streams; ``piece``: the number of the piece. A stream
-        that ``follows`` the first reads the rows that belong to the rows of the first.
+        ``inputs``: one batch of each stream. If a batch is processed in several ``pieces``, these are the losses of the
+        piece with the number ``piece``, and their sums over all pieces are the losses of the batches. A stream that
+        ``follows`` the first does not read its batch, but the rows that belong to those of the first stream.
         """
         losses: list[Tensor] = []
         first_batch: Batch | None = None
         for stream, (rows, jitter) in zip(self.passes[number], inputs, strict=True):
-            whole = rows.shape[1]
+            batch_size = rows.shape[1]
             if stream.follows is not None and first_batch is not None:
                 rows = stream.follows[first_batch.rows]
             elif pieces > 1:
@@ -278,20 +289,24 @@ class Fit:
             batch.loss_state = state.loss_state
             batch.logits = self.stack.forward(state.leaves, state.buffers, batch.x, stream.reading)
             if stream.loss is not None:
-                loss = _reduced(stream.loss, batch, whole if pieces > 1 else None)
+                loss = _mean_loss(stream.loss, batch, batch_size if pieces > 1 else None)
                 losses.append(loss if stream.weight == 1 else stream.weight * loss)
             first_batch = first_batch or batch
         return losses
 
     def divisible(self) -> bool:
-        """Return whether a batch may be processed in pieces: no sample affects another sample's loss, neither by batch
-        normalisation nor by a loss with the attribute ``whole``. A user's loss is never divided."""
+        """Return whether batches may be processed in pieces: no sample affects the loss of another one.
+
+        Samples affect each other by batch normalisation in training mode, and by a loss with the attribute ``whole``.
+        A user's loss may read the whole batch too, so all losses must be the library's (`replayable`).
+        """
         norms = (m for m in self.stack.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
         mixed = any(norm.training for norm in norms) or any(getattr(loss, "whole", False) for loss in self.losses)
-        return self.recordable() and not mixed
+        return self.replayable() and not mixed
 
     def divide(self) -> bool:
-        """Process batches in twice as many pieces from now on. Return False if they cannot be divided further."""
+        """Process batches in twice as many pieces from now on, and return True. Return False and change nothing if no
+        batch has more samples than pieces, or if batches may not be divided (`divisible`)."""
         sizes = [stream.batch_size or 0 for streams in self.passes for stream in streams]
         largest = max(*sizes, *(optimiser.batch_size for optimiser in self.optimisers))
         if self.pieces >= largest or not self.divisible():
@@ -300,11 +315,11 @@ class Fit:
         return True
 
 
-def refuse_lone(error: ValueError, orders: list[Order], inputs: Inputs) -> None:
-    """Raise ValueError that names the rows which make a batch of one sample, if torch's ``error`` is that batch
-    normalisation has one value per channel. Return if it is another error.
+def refuse_batch_of_one(error: ValueError, orders: list[Order], inputs: Inputs) -> None:
+    """Raise ValueError that says which rows make a batch of one sample, if that is why a step failed with torch's
+    ``error``: batch normalisation cannot use a single value per channel. Do nothing if it is another error.
 
-    ``orders`` and ``inputs``: the orders and the batches of the streams of the step that failed.
+    ``orders`` and ``inputs``: the orders and the batches of the streams of that step.
     """
     for order, (rows, _) in zip(orders, inputs, strict=True):
         if rows.shape[1] == 1 and "more than 1 value per channel" in str(error):
@@ -314,15 +329,15 @@ def refuse_lone(error: ValueError, orders: list[Order], inputs: Inputs) -> None:
             ) from error
 
 
-def _reduced(loss: Callable[[Batch], Tensor], batch: Batch, whole: int | None) -> Tensor:
+def _mean_loss(loss: Callable[[Batch], Tensor], batch: Batch, batch_size: int | None) -> Tensor:
     """Return the mean ``loss`` of every model over a batch, [n].
 
-    For one piece of a batch of ``whole`` samples (None: the batch is complete), return what the piece adds to that
-    mean. For a single model with the ordinary loss, torch's own mean is used: its gradient has the same bits, and it
-    saves a twentieth of a small network's step.
+    If ``batch`` is one piece of a batch of ``batch_size`` samples, return what the piece adds to the mean over all of
+    them; ``batch_size`` is None for a batch that is not divided. For a single model with the ordinary loss, torch's own
+    mean is used: its gradient has the same bits, and it saves a twentieth of a small network's step.
     """
-    if whole is not None:
-        return loss(batch).sum(-1) / whole
+    if batch_size is not None:
+        return loss(batch).sum(-1) / batch_size
     if loss is fit_labels and len(batch.models) == 1:
         return nn.functional.cross_entropy(batch.logits.flatten(0, -2), batch.labels.flatten()).unsqueeze(0)
     return loss(batch).mean(-1)
@@ -333,32 +348,32 @@ class GroupState:
 
     ``leaves`` (the parameters, with gradients) and ``buffers``: name → [n, …]; ``steppers``: the optimiser of each
     pass; ``masked``: name → (which weights are trained, all weights at the start); ``scale``: the group's part of the
-    fit's ``scale``; ``marks`` bool [n, samples]: the recorded samples; ``sums``: the summed updates of steps whose
-    batch had a recorded sample; ``loss_state``: what losses keep between steps; ``epoch``: an int, or a tensor [] if
-    steps are recorded.
+    fit's ``scale``; ``marks`` bool [n, samples]: the samples that the fit's ``record`` marks, or None; ``update_sums``:
+    the sum of the updates of the steps whose batch had a marked sample, empty without ``marks``; ``loss_state``: what
+    losses keep between steps; ``epoch``: an int, or a tensor [] if steps are replayed from CUDA graphs.
     """
 
     def __init__(
-        self, fit: Fit, group: list[int], leaves: State, buffers: State, steppers: list[Any], recorded: bool
+        self, fit: Fit, group: list[int], leaves: State, buffers: State, steppers: list[Any], replayed: bool
     ) -> None:
+        """Start with the first epoch and sums of 0. ``replayed``: whether steps are replayed from CUDA graphs."""
         self.fit, self.group, self.leaves, self.buffers, self.steppers = fit, group, leaves, buffers, steppers
         self.loss_state: dict[str, Any] = {}
         self.epoch: int | Tensor = 0
-        if recorded:
+        if replayed:
             self.epoch = torch.zeros((), dtype=torch.float64, device=fit.stack.device)
-        self.masked = {
-            k: (fit.mask[k][group], v.detach().clone()) for k, v in leaves.items() if fit.mask and v.requires_grad
-        }
-        self.scale = {k: v[group] for k, v in (fit.scale or {}).items()}
+        trained = {name: leaf.detach() for name, leaf in leaves.items() if leaf.requires_grad}
+        self.masked = {name: (fit.mask[name][group], value.clone()) for name, value in trained.items() if fit.mask}
+        self.scale = {name: value[group] for name, value in (fit.scale or {}).items()}
         self.marks: Tensor | None = None
-        self.sums: State = {}
+        self.update_sums: State = {}
         if fit.record is not None:
             self.marks = torch.from_numpy(fit.record[group]).to(fit.stack.device)
-            self.sums = {k: torch.zeros_like(v) for k, v in leaves.items() if v.requires_grad}
+            self.update_sums = {name: torch.zeros_like(value) for name, value in trained.items()}
 
-    def turn(self, epoch: int) -> None:
-        """Start an epoch: set ``epoch``, and call ``begin`` of losses that have it, so that they draw what they need
-        for all of the epoch outside the recorded steps."""
+    def begin_epoch(self, epoch: int) -> None:
+        """Set ``epoch``, and call the method ``begin`` of the losses that have one. There, a loss draws all random
+        numbers of the epoch, because steps that are replayed cannot draw any."""
         if isinstance(self.epoch, Tensor):
             self.epoch.fill_(epoch)
         else:
@@ -368,16 +383,18 @@ class GroupState:
             if begin is not None:
                 begin(epoch, self.group, self.loss_state, self.fit.stack.device)
 
-    def add(self, before: State, touched: Tensor) -> None:
-        """Add this step's update to the sums of the models in ``touched`` bool [n]. ``before``: name → the weights
-        before the step."""
-        if touched.device.type == "cpu" and not touched.any():  # on a card the question would wait for it
-            return
-        for k, v in before.items():
-            mask = touched.reshape(-1, *[1] * (v.ndim - 1))
-            self.sums[k] += torch.where(mask, self.leaves[k] - v, torch.zeros_like(v))
+    def add_updates(self, before: State, has_mark: Tensor) -> None:
+        """Add this step's update to the ``update_sums`` of those models whose batch had a marked sample.
 
-    def write_record(self) -> None:
-        """Write the summed updates of this group to the fit's ``recorded``."""
-        for k, v in self.sums.items():
-            self.fit.recorded[k][self.group] = v
+        ``has_mark`` bool [n]: which models these are; ``before``: name → the weights before the step.
+        """
+        if has_mark.device.type == "cpu" and not has_mark.any():  # on a card, asking this would wait for the card
+            return
+        for name, old in before.items():
+            mask = has_mark.reshape(-1, *[1] * (old.ndim - 1))  # one value per model, for all of its weights
+            self.update_sums[name] += torch.where(mask, self.leaves[name] - old, torch.zeros_like(old))
+
+    def store_update_sums(self) -> None:
+        """Copy this group's ``update_sums`` into those of the fit, which hold all models."""
+        for name, value in self.update_sums.items():
+            self.fit.update_sums[name][self.group] = value

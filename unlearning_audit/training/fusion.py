@@ -24,22 +24,22 @@ LONG = 20_000
 
 def suitable(fit: Fit) -> bool:
     """Return whether a fit can gain from fusion: it is long and not private, and its networks read images, are trained
-    one by one and draw no random numbers."""
+    one by one in training mode, and draw no random numbers (dropout)."""
     stack = fit.stack
-    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in stack.model.modules())
+    dropouts = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in stack.model.modules())
     plain = type(fit) is Fit and isinstance(stack.engine, Serial) and stack.x.ndim == 4 and stack.model.training
     steps_of_epoch = sum(order.steps for order, *_ in fit.orders([0]))  # the first stream of a pass sets its steps
-    return plain and not random and steps_of_epoch * fit.epochs * len(stack) >= LONG
+    return plain and not dropouts and steps_of_epoch * fit.epochs * len(stack) >= LONG
 
 
 @contextmanager
 def fused(fit: Fit) -> Iterator[None]:
     """Within the context, full batches of ``fit`` go through layers that torch's compiler has fused, if that is
-    requested (`card.compiled`) and the fit is `suitable`.
+    requested (`card.compiled`) and the fit is `suitable`. Otherwise nothing changes.
 
-    The size of a full batch is that of the first stream, or else of its optimiser. One forward and backward pass is
-    tried before, on copies of the first model's weights. If the compiler fails, log it, and the fit continues without
-    fusion.
+    The size of a full batch is the ``batch_size`` of the first stream, or else of the first optimiser. One forward and
+    backward pass is tried before, on copies of the first model's weights. If the compiler fails, that is logged, and
+    the fit continues without fusion.
     """
     stack, engine = fit.stack, fit.stack.engine
     if not (isinstance(engine, Serial) and card.compiled() and suitable(fit)):
@@ -54,7 +54,7 @@ def fused(fit: Fit) -> Iterator[None]:
         stack.forward(leaves, buffers, batch.x).sum().backward()
     except Exception as error:
         engine.fusion = None
-        logging.warning("layers are not fused, for torch's compiler failed: %s", card.sentence(error))
+        logging.warning("layers are not fused, for torch's compiler failed: %s", card.first_line(error))
     try:
         yield
     finally:

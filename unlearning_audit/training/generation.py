@@ -17,78 +17,77 @@ from unlearning_audit.training.models import Models
 #: Samples for which text is generated at once.
 CHUNK = 64
 
-#: (logits of tokens [n, vocabulary], place) → the generated token, int [n].
+#: How tokens are chosen: (logits [n, vocabulary] of the next token of n texts, its place) → the token, int [n].
 Choice = Callable[[Tensor, int], Tensor]
 
 
 def greedy(stack: Models, rows: np.ndarray) -> np.ndarray:
-    """Generate, for each model, text in place of the scored tokens of its samples ``rows`` int64 [models, rows] (−1: no
-    sample).
+    """Let each model generate text, with its most probable tokens, in place of the scored tokens of its samples
+    ``rows`` int64 [models, rows] (−1: no sample).
 
     The prompt is the part of a sample before its first scored token, at least one token. A model generates as many
     tokens as there are from the first to the last scored token: int32 [models, rows, length − 1], filled with −1. Rows
     are processed in order and for each model alone, so that the result does not depend on other models. Raises
     ValueError for models that do not predict tokens.
     """
-    return _generated(stack, rows, 1, lambda *_: likeliest)[:, :, 0]
+    return _generate(stack, rows, 1, lambda *_: likeliest)[:, :, 0]
 
 
 def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
-    """Generate ``answers`` texts at temperature 1 for each sample of each model, in place of its scored tokens: int32
-    [models, rows, answers, length − 1], filled with −1.
+    """Let each model generate ``answers`` random texts at temperature 1 for each of its samples, in place of the
+    scored tokens: int32 [models, rows, answers, length − 1], filled with −1.
 
-    ``rows`` int64 [models, rows]: the numbers of each model's samples (−1: no sample). The prompt is the part of a
-    sample before its first scored token, and the text has as many tokens as there are from the first to the last scored
-    one. Each token is the quantile of its distribution at a uniform number from a stream keyed by the model's seed and
-    the sample. So further answers, samples or models change none of them. Raises ValueError for models that do not
-    predict tokens.
+    ``rows`` int64 [models, rows]: the numbers of each model's samples (−1: no sample). Prompt and length are those of
+    `greedy`. A token is drawn by a random number whose generator is keyed by the model's seed and the sample. So
+    further answers, samples or models change none of the texts. Raises ValueError for models that do not predict
+    tokens.
     """
 
     def choice(model: int, samples: np.ndarray, numbers: np.ndarray) -> Choice:
         """Return the choice of tokens by one ``model`` for n texts: text i is answer ``numbers[i]`` to sample
         ``samples[i]``, int [n] each."""
-        uniform = {
+        uniform_of = {  # sample → a random number for each place of each of its answers
             sample: generator("sampled", stack.seeds[model], sample).random((answers, stack.x.shape[1]))
             for sample in np.unique(samples).tolist()
         }
-        quantiles = np.stack([uniform[s][a] for s, a in zip(samples.tolist(), numbers.tolist(), strict=True)])
-        return at_quantiles(torch.from_numpy(quantiles).to(stack.device))
+        of_texts = [uniform_of[sample][number] for sample, number in zip(samples.tolist(), numbers, strict=True)]
+        return at_quantiles(torch.from_numpy(np.stack(of_texts)).to(stack.device))
 
-    return _generated(stack, rows, answers, choice)
+    return _generate(stack, rows, answers, choice)
 
 
-def _generated(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..., Choice]) -> np.ndarray:
-    """Return ``answers`` texts, as tokens, of each model for each of its samples: int32 [models, rows, answers, length
-    − 1], −1 where a text has ended or there is no sample.
+def _generate(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..., Choice]) -> np.ndarray:
+    """Let each model generate ``answers`` texts for each of its samples: int32 [models, rows, answers, length − 1], −1
+    where a text has ended or there is no sample.
 
     ``rows`` int64 [models, rows]: the numbers of each model's samples (−1: no sample). ``choice`` maps a model, n of
-    its samples, int64 [n], and the number of the answer that each is to get, int64 [n], to the `Choice` of tokens.
-    Raises ValueError for models that do not predict tokens.
+    its samples, int64 [n], and for each of them which answer it gets now, int64 [n], to the `Choice` of tokens for
+    these n texts. Raises ValueError for models that do not predict tokens.
     """
     if "next" not in stack.readings:
         raise ValueError("a metric reads generated text, which only language models say; leave it out")
     tokens = np.full((*rows.shape, answers, stack.x.shape[1] - 1), -1, np.int32)
     for model, samples in enumerate(rows):
         weights = stack.state(model)  # copied once, not for every token
-        # Every pair of a sample's position and the number of an answer.
+        # The texts to generate, as pairs of a sample's position in the row and the number of an answer.
         pairs = np.argwhere(np.broadcast_to(samples[:, None] >= 0, (len(samples), answers)))
         for start in range(0, len(pairs), CHUNK):
             positions, numbers = pairs[start : start + CHUNK].T
             x = stack.x[torch.from_numpy(samples[positions]).to(stack.device)]
-            texts = continued(stack, weights, x, choice(model, samples[positions], numbers))
+            texts = complete_texts(stack, weights, x, choice(model, samples[positions], numbers))
             tokens[model, positions, numbers] = texts.cpu().numpy()
     return tokens
 
 
 def likeliest(logits: Tensor, place: int) -> Tensor:
-    """Return the most probable token of each row of ``logits`` [n, vocabulary]: int64 [n]. The ``place`` does not
-    matter."""
+    """Return the most probable token of each row of ``logits`` [n, vocabulary]: int64 [n]. It is a `Choice` for which
+    the ``place`` does not matter."""
     return logits.argmax(-1)
 
 
 def at_quantiles(uniform: Tensor) -> Choice:
-    """Return a choice that takes, at each place of each text, the token at which the cumulative probability passes the
-    number in ``uniform`` float64 [n, length], from 0 to 1."""
+    """Return a `Choice` that draws tokens by the random numbers ``uniform`` float64 [n, length], from 0 to 1, one for
+    each place of each text: the token at which the cumulative probability passes the number."""
 
     def choice(logits: Tensor, place: int) -> Tensor:
         """Return the token of each text at a ``place``, int64 [n], from ``logits`` [n, vocabulary]."""
@@ -99,29 +98,29 @@ def at_quantiles(uniform: Tensor) -> Choice:
     return choice
 
 
-def continued(stack: Models, weights: tuple[State, State], x: Tensor, choice: Choice) -> Tensor:
-    """Generate text for the samples ``x`` int [n, length] by one model, choosing tokens by ``choice``: int [n, length −
-    1].
+def complete_texts(stack: Models, weights: tuple[State, State], x: Tensor, choice: Choice) -> Tensor:
+    """Let one model generate text for the samples ``x`` int [n, length], token by token: int [n, length − 1], filled
+    with −1. ``weights``: parameters and buffers of the model; ``choice``: how a token is chosen.
 
-    ``weights``: parameters and buffers of the model. The prompt ends before the first scored token of a sample, and the
-    text is as long as from there to the last scored one; the rest is −1.
+    The prompt ends before the first scored token of a sample, and the text replaces all tokens from there to the last
+    scored one.
     """
-    first, last = bounds(x)
+    first, end = scored_bounds(x)
     place = torch.arange(x.shape[1], device=x.device)
     # A token that is not scored is stored as ~token. From the first scored one on, tokens are hidden by 0.
     text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
-    for t in range(int(first.min()), int(last.max())):  # of all texts; outside of its bounds a text stays as it is
+    for t in range(int(first.min()), int(end.max())):  # places of any text; a text stays as it is outside its bounds
         token = choice(stack.answers(weights, text[:, :t], "next"), t).to(text.dtype)
-        text[:, t] = torch.where((first <= t) & (t < last), token, text[:, t])
-    # The places from each prompt's end on, from which the answer is taken.
+        text[:, t] = torch.where((first <= t) & (t < end), token, text[:, t])
+    # Move each text to the start of its row: from the place after its prompt on.
     from_first = first[:, None] + place[:-1]
     answer = text.gather(1, from_first.clamp(max=x.shape[1] - 1))
-    return answer.masked_fill(from_first >= last[:, None], -1)
+    return answer.masked_fill(from_first >= end[:, None], -1)
 
 
-def bounds(x: Tensor) -> tuple[Tensor, Tensor]:
+def scored_bounds(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the place of the first scored token in each row of ``x`` [n, length], and the place after the last one:
-    int64 [n]."""
+    int64 [n] each. A token is scored if it is not negative and not the first of the row."""
     scored = (x[:, 1:] >= 0).to(torch.int64)
     # argmax finds the first 1, and in the flipped row the last.
     return 1 + scored.argmax(1), x.shape[1] - scored.flip(1).argmax(1)

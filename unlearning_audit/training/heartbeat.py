@@ -7,17 +7,18 @@ FIRST, SHARE = 60.0, 0.1
 
 
 class Heartbeat:
-    """The progress lines of one training. ``purpose``: what it is for; ``models`` and ``epochs``: how many there
-    are."""
+    """The progress lines of one training. ``purpose``: what it is for; ``models`` and ``epochs``: how many there are;
+    ``due``: the time of the next line."""
 
     def __init__(self, purpose: str, models: int, epochs: int) -> None:
+        """Start the clock. The first line is due `FIRST` seconds later."""
         self.purpose, self.models, self.epochs = purpose, models, epochs
         self.started = monotonic()
         self.due = self.started + FIRST
 
     def beat(self, group: list[int], epoch: int, step: int, steps: int) -> None:
-        """Print how far a ``group`` of models is, if it is time: in the 0-based ``epoch``, and in the 0-based ``step``
-        of its ``steps``. The numbers of the models count from 0."""
+        """Print how far the training of a ``group`` of models is, if a line is due: it has done the 0-based ``step`` of
+        the ``steps`` of the 0-based ``epoch``. The printed numbers count from 1."""
         now = monotonic()
         if now < self.due:
             return

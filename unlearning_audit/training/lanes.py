@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import torch
 
-from unlearning_audit.training.chunks import used_up
+from unlearning_audit.training.chunks import memory_is_exhausted
 from unlearning_audit.training.engine import State
 from unlearning_audit.training.fitting import Fit
 from unlearning_audit.training.fusion import fused
@@ -25,100 +25,102 @@ SHARE = 0.9
 SETTLED_AFTER = 8
 
 
-def in_flight() -> int:
-    """Return how many groups may train at once if memory allows; UNLEARNING_IN_FLIGHT overrides the default."""
+def max_groups_in_flight() -> int:
+    """Return how many groups of models may train at once if memory allows: 4, unless UNLEARNING_IN_FLIGHT is set; at
+    least 1."""
     return max(int(os.environ.get("UNLEARNING_IN_FLIGHT", "4")), 1)
 
 
 def run(fit: Fit) -> State | None:
-    """Train all groups of models on a GPU, several at a time, and write the results to the stack. Return the recorded
-    updates, name → [models, …], or None if none are requested.
+    """Train all groups of models on a GPU, several at a time, and write the results to the stack. Return the sums of
+    updates that the fit asks for (`Fit.update_sums`), name → [models, …], or None if it asks for none.
 
-    If memory is exhausted, half of the groups continue and the others start again later. A single group that is too
-    large is divided into smaller groups, then its batches are (`Fit.divide`). Raises torch.OutOfMemoryError if one
-    model does not fit.
+    A lane trains one group. If memory is exhausted, half of the lanes go on, and the groups of the others start again
+    later. If the only lane exhausts it, its group is divided, or its batches are (`Scheduler.halve_lanes`). Raises
+    torch.OutOfMemoryError if one model does not fit.
     """
     fit.begin()
     with fused(fit):
-        traffic = Traffic(fit)
-        while traffic.waiting or traffic.lanes:
-            traffic.admit()
-            for lane in [*traffic.lanes]:
-                trouble = lane.advanced()
-                if trouble is not None:
-                    traffic.halve(lane, trouble)
-                    break  # other lanes are stopped now, too
-                if lane.exhausted:
-                    lane.finish()
-                    traffic.drop(lane)
-            traffic.measure()
-    return fit.recorded or None
+        scheduler = Scheduler(fit)
+        while scheduler.waiting or scheduler.lanes:
+            scheduler.admit()
+            for lane in [*scheduler.lanes]:
+                memory_error = lane.try_step()
+                if memory_error is not None:
+                    scheduler.halve_lanes(lane, memory_error)
+                    break  # the loop's list holds lanes that are stopped now
+                if lane.ended:
+                    lane.write_back()
+                    scheduler.drop(lane)
+            scheduler.measure()
+    return fit.update_sums or None
 
 
-class Traffic:
+class Scheduler:
     """The groups of models of a fit that are ``waiting``, and the ``lanes`` of those that are training.
 
-    ``room``: how many may train at once, 1 until it is measured; ``most``: the largest number that is allowed;
-    ``queues``: CUDA streams that no lane uses; ``free``: bytes of the card before the first lane, None once they are
-    not needed.
+    ``room``: how many lanes there may be, 1 until `measure` knows better; ``most``: the upper limit of ``room``;
+    ``idle_streams``: CUDA streams that no lane uses, or as many times None without a GPU; ``free``: the free bytes of
+    the card before the first lane, or None if `measure` has nothing left to do.
     """
 
     def __init__(self, fit: Fit) -> None:
+        """Put all groups on the waiting list. If several lanes are possible, note how much memory is free."""
         self.fit, self.on_gpu = fit, torch.device(fit.stack.device).type == "cuda"
         self.waiting = fit.stack.engine.groups(len(fit.stack))
         self.lanes: list[Lane] = []
-        # A user's loss may remember the models that it saw last, so its groups come one after the other.
-        self.most = min(in_flight(), len(self.waiting)) if fit.recordable() else 1
+        # With a user's loss there is one lane, because the loss may remember the models that it saw last.
+        self.most = min(max_groups_in_flight(), len(self.waiting)) if fit.replayable() else 1
         self.room = 1
-        self.queues: list[torch.cuda.Stream] = []
+        self.idle_streams = [torch.cuda.Stream() if self.on_gpu else None for _ in range(self.most)]
         self.free: int | None = None
         if self.on_gpu and self.most > 1:
             torch.cuda.empty_cache()
             self.free = torch.cuda.mem_get_info()[0]
 
     def admit(self) -> None:
-        """Start lanes for waiting groups while there is room."""
+        """Start lanes for waiting groups while there is room. Each takes one of the ``idle_streams``."""
         while self.waiting and len(self.lanes) < self.room:
-            queue = self.queues.pop() if self.queues else torch.cuda.Stream() if self.on_gpu else None
-            self.lanes.append(Lane(self.fit, self.waiting.pop(0), queue))
+            self.lanes.append(Lane(self.fit, self.waiting.pop(0), self.idle_streams.pop()))
 
     def measure(self) -> None:
-        """Set ``room`` to the number of lanes that fit into memory, once the first lane has allocated what its steps
-        need (`Lane.settled`). This is done once.
+        """Set ``room`` to the number of lanes that fit into memory, as soon as the first lane has allocated what its
+        steps need (`Lane.settled`). Do nothing before that, and nothing after it was done once.
 
-        All lanes are taken to need the memory of the first. It includes what the allocator keeps for it, because that
-        is its peak.
+        Every lane is assumed to need as much as the first one: the memory that is not free any more, even if the
+        allocator only keeps it for later, because the lane needed it at its peak.
         """
         if self.free is None or not (self.lanes and self.lanes[0].settled):
             return
         left = torch.cuda.mem_get_info()[0]
-        of_lane = max(self.free - left, 1)
-        self.room, self.free = max(1, min(self.most, 1 + int(SHARE * left / of_lane))), None
+        of_lane = max(self.free - left, 1)  # bytes of one lane
+        more_lanes = int(SHARE * left / of_lane)
+        self.room, self.free = min(self.most, 1 + more_lanes), None
         if self.room < self.most:
             logging.warning(
                 "%d groups of models train at once, for one takes %d MiB of the card and %d MiB are left",
                 self.room, of_lane >> 20, left >> 20,
             )  # fmt: skip
 
-    def halve(self, lane: "Lane", trouble: BaseException) -> None:
-        """Continue with half of the lanes, without the ``lane`` that ran out of memory with the error ``trouble``. The
-        stopped groups start again later.
+    def halve_lanes(self, lane: "Lane", memory_error: BaseException) -> None:
+        """Stop half of the lanes, first of all the ``lane`` that ran out of memory with the ``memory_error``. Their
+        groups wait again, and will start from the beginning; the stack has no results of theirs.
 
-        If there is a single lane, its group is divided, or its batches are. Raises ``trouble`` if nothing is left to
-        divide. The stack has no results of stopped lanes.
+        If there was a single lane, divide its group into two groups. If the group is a single model, let the fit divide
+        its batches (`Fit.divide`), or raise ``memory_error`` if they cannot be divided.
         """
-        self.free = None  # the number of lanes is known now
+        self.free = None  # how many lanes fit is known now
         count, stopped = len(self.lanes), [lane]
         self.drop(lane)
         while len(self.lanes) > count // 2:
             stopped.append(self.lanes[-1])
             self.drop(self.lanes[-1])
-        groups = [lane.group for lane in sorted(stopped, key=lambda lane: lane.group)]
+        groups = sorted(lane.group for lane in stopped)
         self.room = max(1, count // 2)
         if count == 1:
-            groups = halves(groups[0])
+            groups = split_group(groups[0])
             if len(groups) == 1 and not self.fit.divide():
-                raise trouble
+                raise memory_error
         logging.warning(
             "the card's memory is used up: groups of %d models, %d at once, batches in %d pieces",
             len(groups[0]), self.room, self.fit.pieces,
@@ -127,28 +129,27 @@ class Traffic:
         torch.cuda.empty_cache()
 
     def drop(self, lane: "Lane") -> None:
-        """Close a lane and keep its CUDA stream for another."""
+        """Remove a ``lane``, release its memory, and keep its CUDA stream for another lane."""
         self.lanes.remove(lane)
         lane.close()
-        if lane.queue is not None:
-            self.queues.append(lane.queue)
+        self.idle_streams.append(lane.cuda_stream)
 
 
-def halves(group: list[int]) -> list[list[int]]:
-    """Return two groups of half the size, or only the group itself if it consists of one model.
+def split_group(group: list[int]) -> list[list[int]]:
+    """Return the two halves of a ``group``, or the group alone if it consists of one model.
 
-    A group of one model may be padded with a copy of it, because stacked models are never computed alone
-    (`Stacked.groups`); a half of one model is padded so.
+    Stacked models are never computed alone: a group of one model names it twice (`Stacked.groups`). So does a half of
+    one model.
     """
     if len(set(group)) < 2:
         return [group]
     middle = len(group) // 2
-    return [half if len(half) > 1 else half * 2 for half in (group[:middle], group[middle:])]
+    return [half if len(half) > 1 else [*half, *half] for half in (group[:middle], group[middle:])]
 
 
-def _lean(error: BaseException) -> BaseException:
-    """Return the error without its traceback and those of its causes, because their frames hold the memory of the
-    failed step."""
+def _without_tracebacks(error: BaseException) -> BaseException:
+    """Remove the tracebacks of an ``error`` and of its causes, and return the error. The frames in a traceback would
+    keep the memory of the failed step."""
     cause: BaseException | None = error
     while cause is not None:
         cause.with_traceback(None)
@@ -157,61 +158,64 @@ def _lean(error: BaseException) -> BaseException:
 
 
 class Lane:
-    """One ``group`` of models of a ``fit`` in training, on its own CUDA stream ``queue`` (None without a GPU, where
-    steps are not recorded).
+    """One ``group`` of models of a ``fit`` in training, with a CUDA stream of its own (None without a GPU).
 
-    ``exhausted``: whether training has ended; ``steps``: how many were taken; ``state``: the group's parameters and
-    buffers; ``course``: the generator that takes the steps.
+    ``training_steps``: the generator that takes the steps, made by `start`; ``steps``: how many were taken;
+    ``ended``: whether training has ended; ``state``: the group's parameters and buffers; ``recorder``: what replays
+    steps from CUDA graphs, None if that is not possible.
     """
 
-    def __init__(self, fit: Fit, group: list[int], queue: "torch.cuda.Stream | None" = None) -> None:
-        self.fit, self.group, self.queue, self.exhausted, self.steps = fit, group, queue, False, 0
+    def __init__(self, fit: Fit, group: list[int], cuda_stream: "torch.cuda.Stream | None" = None) -> None:
+        """Let the lane's CUDA stream wait for all that was computed before, such as the weights."""
+        self.fit, self.group, self.cuda_stream, self.ended, self.steps = fit, group, cuda_stream, False, 0
         self.recorder: Recorder | None = None
         self.state: tuple[State, State] = {}, {}
-        self.course: Iterator[None] | None = None
-        if queue is not None:  # what was computed before, such as the weights, must be there
-            queue.wait_stream(torch.cuda.current_stream())
+        self.training_steps: Iterator[None] = iter(())
+        if cuda_stream is not None:
+            cuda_stream.wait_stream(torch.cuda.current_stream())
 
     @property
     def settled(self) -> bool:
-        """Whether the lane has allocated the memory that its steps need."""
-        return self.steps >= SETTLED_AFTER or (self.recorder is not None and self.recorder.recorded)
+        """Whether the lane has allocated the memory that its steps need: a step was recorded, or several were taken."""
+        return self.steps >= SETTLED_AFTER or (self.recorder is not None and self.recorder.has_recording)
 
-    def advanced(self) -> BaseException | None:
-        """Take one step. Return the error if memory was exhausted, else None; raise all other errors."""
+    def try_step(self) -> BaseException | None:
+        """Take one step, after `start` if it is the first. Return the error if memory was exhausted, else None. All
+        other errors are raised."""
         try:
-            with torch.cuda.stream(self.queue):
-                if self.course is None:
+            with torch.cuda.stream(self.cuda_stream):
+                if self.steps == 0:
                     self.start()
-                self.advance()
+                self.take_step()
         except Exception as error:
-            if not used_up(error):
+            if not memory_is_exhausted(error):
                 raise
-            return _lean(error)
+            return _without_tracebacks(error)
         return None
 
     def start(self) -> None:
-        """Copy the models of the group, and prepare to record steps if that is possible."""
-        if self.queue is not None and self.fit.recordable():
-            self.recorder = Recorder(self.queue)
+        """Copy the group's models from the stack, and make the generator of steps. Steps will be replayed from CUDA
+        graphs on a GPU, if the fit allows it (`Fit.replayable`)."""
+        if self.cuda_stream is not None and self.fit.replayable():
+            self.recorder = Recorder(self.cuda_stream)
         self.state = self.fit.copy_state(self.group)
-        self.course = self.fit.course(self.group, *self.state, self.recorder)
+        self.training_steps = self.fit.training_steps(self.group, *self.state, self.recorder)
 
-    def advance(self) -> None:
-        """Take one step, or set ``exhausted`` if training has ended: then `next` returns its default, the lane."""
-        self.exhausted = self.course is None or next(self.course, self) is self
+    def take_step(self) -> None:
+        """Take one step, or set ``ended`` if there is none left."""
+        self.ended = next(self.training_steps, "no step is left") is not None  # the generator yields None
         self.steps += 1
 
-    def finish(self) -> None:
-        """Wait for the lane's stream, and write its models to the stack."""
-        if self.queue is not None:
-            self.queue.synchronize()
+    def write_back(self) -> None:
+        """Wait until the GPU has run all of the lane's steps, and write its models to the stack."""
+        if self.cuda_stream is not None:
+            self.cuda_stream.synchronize()
         self.fit.write_back(self.group, *self.state)
 
     def close(self) -> None:
-        """Release the lane's memory."""
-        if self.queue is not None:
-            self.queue.synchronize()
+        """Wait until the GPU has run all of the lane's steps, and release the lane's memory."""
+        if self.cuda_stream is not None:
+            self.cuda_stream.synchronize()
         if self.recorder is not None:
             self.recorder.forget()
-        self.course, self.state, self.recorder = None, ({}, {}), None
+        self.training_steps, self.state, self.recorder = iter(()), ({}, {}), None

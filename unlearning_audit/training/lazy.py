@@ -11,10 +11,11 @@ class _Lazy:
     """A stand-in for the module ``name``, which is imported when one of its attributes is first read."""
 
     def __init__(self, name: str) -> None:
+        """Keep the ``name`` of the module; import nothing."""
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        """Return an ``attribute`` of the module."""
+        """Return an ``attribute`` of the module, which is imported if it was not before."""
         return getattr(importlib.import_module(self._name), attribute)
 
 

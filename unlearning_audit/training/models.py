@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from unlearning_audit.training import curvature
 from unlearning_audit.training.checkpoints import Checkpoints
 from unlearning_audit.training.chunks import chunks
-from unlearning_audit.training.engine import State, aliases, choose, forward_one, images_last, repeatable
+from unlearning_audit.training.engine import State, aliases, choose_engine, forward_one, images_last, repeatable
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.streams import Batch, Rows, crop_and_flip
 
@@ -27,7 +27,7 @@ class Models:
     """Stacked models and their data.
 
     ``parameters`` and ``buffers``: name → tensor [models, …]. ``build`` returns an untrained model, and ``model`` is
-    one that gives the architecture; ``engine`` computes with it, as ``backend`` and ``device`` ask (`engine.choose`).
+    one that gives the architecture; ``engine`` computes with it, as ``backend`` and ``device`` ask (`choose_engine`).
     ``recipe``: how the models are trained. ``seeds``: one int per model, which unlearning may replace;
     ``initial_seeds``: the seeds of the initial weights. ``x``: the samples [samples, …]; uint8 is scaled to [0, 1] when
     read. ``labels``: int64 [samples] or, if models have labels of their own, [models, samples]. ``updates``: name →
@@ -40,28 +40,20 @@ class Models:
     """
 
     def __init__(
-        self,
-        build: Callable[[], nn.Module],
-        x: np.ndarray,
-        labels: np.ndarray,
-        seeds: Collection[int],
-        *,
-        parameters: State,
-        buffers: State,
-        recipe: Recipe | None = None,
-        backend: str = "auto",
-        device: str = "cpu",
-    ) -> None:
-        self.build, self.seeds, self.device = build, [int(s) for s in seeds], device
+        self, build: Callable[[], nn.Module], x: np.ndarray, labels: np.ndarray, seeds: Collection[int], *,
+        parameters: State, buffers: State, recipe: Recipe | None = None, backend: str = "auto", device: str = "cpu",
+    ) -> None:  # fmt: skip
+        """Move weights and data to the ``device``. What is optional is empty at first, as the class describes it."""
+        self.build, self.seeds, self.device = build, [int(seed) for seed in seeds], device
         self.initial_seeds = self.seeds
         self.recipe = recipe or Recipe()
         self.model = build().to(device)
-        self.parameters = {k: v.to(device) for k, v in parameters.items()}
-        self.buffers = {k: v.to(device) for k, v in buffers.items()}
+        self.parameters = {name: value.to(device) for name, value in parameters.items()}
+        self.buffers = {name: value.to(device) for name, value in buffers.items()}
         self.dtype = next(iter(parameters.values())).dtype
         self.model.to(self.dtype)
-        self.engine = choose(self.model, backend, device)
-        self._places: dict[tuple[int, ...], Tensor] = {}  # numbers of models → the same numbers on the device (`_at`)
+        self.engine = choose_engine(self.model, backend, device)
+        self._numbers: dict[tuple[int, ...], Tensor] = {}  # numbers of models → the same on the device (`_on_device`)
         self.x = torch.from_numpy(np.ascontiguousarray(x)).to(device)
         self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
         self.updates: State | None = None
@@ -90,18 +82,19 @@ class Models:
 
     @property
     def turned(self) -> set[str]:
-        """The names of weights stored as [models, inputs, outputs]: those of transformers' Conv1D."""
+        """The names of the weights that are stored as [models, inputs, outputs] instead of [models, outputs, inputs]:
+        those of transformers' Conv1D."""
         return {f"{name}.weight" for name, layer in self.model.named_modules() if type(layer).__name__ == "Conv1D"}
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map ``x`` [n, b, …] to logits [n, b, classes] in the recipe's precision, for training; `logits` is for
-        evaluation.
+        """Map ``x`` [n, b, …] of n models to logits [n, b, classes] in the recipe's precision, for training. `logits`
+        is for evaluation. If ``reading`` is given, return the output of that name instead (`readings`).
 
-        ``parameters`` and ``buffers``: name → [n, …]; ``reading``: another output of the models, one of `readings`.
+        ``parameters`` and ``buffers``: name → [n, …].
         """
         if self.recipe.precision == "float32":
             return self.engine.forward(parameters, buffers, x, reading)
-        # No cache: a cached cast would be reused when recorded steps are replayed.
+        # No cache: a step that is replayed from a CUDA graph would reuse weights that were cast to bfloat16 before.
         with torch.autocast(torch.device(self.device).type, torch.bfloat16, cache_enabled=False):
             return self.engine.forward(parameters, buffers, x, reading).to(self.dtype)
 
@@ -112,21 +105,23 @@ class Models:
         ``jitter`` uint8 [n, b, 3] shifts and mirrors images (`streams.crop_and_flip`).
         """
         rows = rows.to(self.device)
-        index, flat = self._at(models), rows.flatten()
-        # On a CPU, index_select is faster than an index of two dimensions.
-        labels = self.labels.index_select(0, flat).view_as(rows) if self.labels.ndim == 1 else self.labels[index, rows]
-        x = self.scaled(self.x.index_select(0, flat).view(*rows.shape, *self.x.shape[1:]))
+        numbers, flat_rows = self._on_device(models), rows.flatten()
+        if self.labels.ndim == 2:  # models have labels of their own
+            labels = self.labels[numbers, rows]
+        else:  # on a CPU, index_select is faster than an index of two dimensions
+            labels = self.labels.index_select(0, flat_rows).view_as(rows)
+        x = self.scaled(self.x.index_select(0, flat_rows).view(*rows.shape, *self.x.shape[1:]))
         if jitter is not None:
             x = crop_and_flip(x, jitter)
-        return Batch(x=x, labels=labels, rows=rows, models=models, at=index)
+        return Batch(x=x, labels=labels, rows=rows, models=models, at=numbers)
 
-    def _at(self, models: list[int]) -> Tensor:
-        """Return the numbers of ``models`` on the device, int64 [n, 1], an index beside rows [n, b]. They are kept
-        there, because every copy to a card would wait for it."""
+    def _on_device(self, models: list[int]) -> Tensor:
+        """Return the numbers of ``models`` as a tensor on the device, int64 [n, 1], to index tensors together with rows
+        [n, b]. The tensor is kept for the next call, because a copy to a card would wait for the card."""
         key = tuple(models)
-        if key not in self._places:
-            self._places[key] = torch.tensor(models, device=self.device)[:, None]
-        return self._places[key]
+        if key not in self._numbers:
+            self._numbers[key] = torch.tensor(models, device=self.device)[:, None]
+        return self._numbers[key]
 
     def scaled(self, x: Tensor) -> Tensor:
         """Return samples as models read them: uint8 scaled to [0, 1], reals in the stack's precision, integers
@@ -136,12 +131,13 @@ class Models:
         return x.to(self.dtype) if x.is_floating_point() else x
 
     def state(self, model: int) -> tuple[State, State]:
-        """Return copies of the parameters and buffers of one model.
+        """Return copies of the parameters and buffers of the model with the number ``model``: name → tensor each.
 
-        Copies are needed because the last bits of a matrix product depend on the alignment of its factors.
+        A copy begins at an aligned address, and a slice of the stack need not. The last bits of a matrix product depend
+        on that.
         """
-        parameters = {k: v[model].clone() for k, v in self.parameters.items()}
-        return parameters, {k: v[model].clone() for k, v in self.buffers.items()}
+        parameters = {name: value[model].clone() for name, value in self.parameters.items()}
+        return parameters, {name: value[model].clone() for name, value in self.buffers.items()}
 
     @torch.no_grad()
     @repeatable()
@@ -149,7 +145,7 @@ class Models:
         """Return logits float32 [models, rows, classes] in evaluation mode, without augmentation.
 
         The result is bitwise repeatable, so that a method that changes nothing can be detected. ``index`` int [rows]:
-        the samples, by default all. ``chunk``: samples that are processed at once, fewer if memory is exhausted. By
+        the samples, by default all. ``chunk``: how many samples are processed at once, fewer if memory is exhausted. By
         default it is 2048, with two exceptions. A language model computes logits of the whole vocabulary for every
         token, and a chunk has at most 2²¹ of them (8 MiB in float32). A chunk of images on a CPU has 64 samples, so
         that activations stay in its caches (two to four times as fast for small residual networks).
@@ -161,28 +157,30 @@ class Models:
         rows = torch.arange(len(self.x)) if index is None else torch.from_numpy(np.asarray(index))
         self.model.eval()
 
-        def answer(weights: tuple[State, State], part: slice) -> Tensor:
-            """Return the logits of the model with these ``weights`` for a ``part`` of the rows."""
+        def logits_of_chunk(weights: tuple[State, State], part: slice) -> Tensor:
+            """Return the logits of the model with these ``weights`` for the samples ``rows[part]``."""
             return forward_one(self.model, *weights, images_last(self.scaled(self.x[rows[part].to(self.device)])))
 
-        parts = (chunks(len(rows), chunk, partial(answer, self.state(model))) for model in range(len(self)))
-        return np.stack([torch.cat([*parts_of_model]).float().cpu().numpy() for parts_of_model in parts])
+        of_models = []
+        for model in range(len(self)):
+            of_chunks = [*chunks(len(rows), chunk, partial(logits_of_chunk, self.state(model)))]
+            of_models.append(torch.cat(of_chunks).float().cpu().numpy())
+        return np.stack(of_models)
 
     def predictions(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the logit-scaled confidence log p/(1 − p) of the true class, float32 [models, rows], for the samples
         ``rows`` int64 [rows], and whether the prediction is right, bool [models, rows]."""
         from unlearning_audit import stats
 
-        logits, y = self.logits(rows), np.broadcast_to(self.labels.cpu().numpy(), (len(self), len(self.x)))[:, rows]
+        logits = self.logits(rows)
+        y = np.broadcast_to(self.labels.cpu().numpy(), (len(self), len(self.x)))[:, rows]  # true classes
         return stats.phi(logits=logits, y=y).astype(np.float32), logits.argmax(-1) == y
 
     @torch.no_grad()
     @repeatable()
     def answers(self, weights: tuple[State, State], x: Tensor, reading: str) -> Tensor:
-        """Return the output ``reading``, one of `readings`, of one model for ``x`` [rows, …], in evaluation mode.
-
-        ``weights``: the model's parameters and buffers, as `state` returns them.
-        """
+        """Return, for ``x`` [rows, …], the output of one model that ``reading`` names (`readings`), in evaluation mode.
+        ``weights``: the model's parameters and buffers, as `state` returns them."""
         self.model.eval()
         return forward_one(self.model, *weights, self.scaled(x), reading)
 
@@ -195,12 +193,12 @@ class Models:
     def fill(self, module: nn.Module, model: int) -> None:
         """Copy the weights of the model with the number ``model`` into a ``module`` of the same architecture."""
         parameters, buffers = self.state(model)
-        # Of a tensor with several names, the stack has the first only.
+        # Not strict: of a tensor with several names, the stack has the first only, and that sets all of them.
         module.load_state_dict({**parameters, **buffers}, strict=False)
 
     def labels_of(self, model: int, rows: np.ndarray | Tensor) -> Tensor:
-        """Return the labels with which the model with the number ``model`` was trained, for the samples ``rows``: int64
-        [rows]."""
+        """Return the labels that the model with the number ``model`` has for the samples ``rows``: its own if models
+        have labels of their own, else those of all models; int64 [rows]."""
         labels = self.labels[model] if self.labels.ndim == 2 else self.labels
         return labels[torch.as_tensor(rows, device=self.device)]
 
@@ -214,36 +212,42 @@ class Models:
     ) -> State:
         """Return each model's diagonal Fisher information over its ``rows``, name → [models, …].
 
-        ``labels`` observed: the mean of (∂ CE(x, y)/∂θ)²; ``model``: the mean of Σ_y p(y|x)(∂ CE(x, y)/∂θ)². With
+        With ``labels`` "observed" it is the mean over samples of the squared gradient of the cross-entropy. With
+        "model", the squared gradient for each possible label counts with the label's probability by the model. With
         ``per_sample`` False, the gradients of means over batches of ``batch_size`` are squared instead, as some
-        published code does. If ``information`` is a dict, results are kept there: a second call with the same weights,
-        labels and arguments returns the first result and adds the seconds saved to ``spared``.
+        published code does.
+
+        If the attribute ``information`` is a dict, results are kept there: a second call with the same weights, labels
+        and arguments returns the first result and adds the seconds that this saves to ``spared``.
         """
-        compute = partial(curvature.squares, labels=labels, per_sample=per_sample, batch_size=batch_size)
+        compute = partial(curvature.mean_squares, labels=labels, per_sample=per_sample, batch_size=batch_size)
         if self.information is None:
             return self.per_model(rows, compute)
+        # A key from the bytes of all that the result depends on.
         content = hashlib.sha256(repr((labels, per_sample, batch_size)).encode() + rows.index.tobytes())
-        for value in (*self.parameters.values(), *self.buffers.values(), self.labels):  # all that the result depends on
+        for value in (*self.parameters.values(), *self.buffers.values(), self.labels):
             content.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
-        if content.digest() in self.information:
-            result, seconds = self.information[content.digest()]
-            self.spared += seconds
-        else:
+        key = content.digest()
+        if key not in self.information:
             start = time.perf_counter()
             result = self.per_model(rows, compute)
-            self.information[content.digest()] = result, time.perf_counter() - start
+            self.information[key] = result, time.perf_counter() - start
+            return result
+        result, seconds = self.information[key]
+        self.spared += seconds
         return result
 
     def squared_norms(self, rows: Rows) -> Tensor:
-        """Return ‖∂ log p(y|x)/∂θ‖² of each model for its samples ``rows`` with their observed labels, [models, rows]
-        (Becker & Liebig 2022, eq. 4)."""
-        return self.per_model(rows, lambda *network: {"norms": curvature.squared_norms(*network)})["norms"]
+        """Return the squared norm of the gradient of log p(observed label) in the weights, for each model and each of
+        its samples ``rows``: [models, rows] (Becker & Liebig 2022, eq. 4)."""
+        # `per_model` stacks dictionaries, so the norms get a name.
+        return self.per_model(rows, lambda *arguments: {"norms": curvature.squared_norms(*arguments)})["norms"]
 
     def per_model(self, rows: Rows, compute: Callable[..., State]) -> State:
-        """Call ``compute`` for each model on its ``rows`` in evaluation mode, and return the stacked results, name →
-        [models, …].
+        """Call ``compute`` once for each model, in evaluation mode, and return the stacked results: name → [models, …].
 
-        ``compute`` maps (model, parameters, buffers, x, y) to name → tensor.
+        ``compute`` maps (network, its parameters, its buffers, samples x, labels y) to name → tensor. The samples are
+        the model's ``rows``, and the labels are those that it has for them.
         """
         self.model.eval()
         results = []
@@ -256,15 +260,17 @@ class Models:
     def insert(self, model: int, weights: nn.Module | Mapping[str, Tensor]) -> None:
         """Replace the weights of the model with the number ``model`` by ``weights``, a module or a state dict.
 
-        Raises ValueError if it has other tensors than the stack, or if two names of one tied tensor have different
-        values.
+        A tied tensor may be given under any of its names. Raises ValueError if the given tensors are not those of the
+        architecture, or if two names of one tied tensor have different values.
         """
         state = dict(weights.state_dict() if isinstance(weights, nn.Module) else weights)
-        for name, first in aliases(self.model).items():  # a tied tensor is stored under the first of its names
-            value = state.pop(name, None)
-            # NaN, which differs from itself, is replaced, so that equal tensors of a diverged model count as equal.
-            if value is not None and not torch.equal(value.nan_to_num(), state.setdefault(first, value).nan_to_num()):
-                raise ValueError(f"tensors {first!r} and {name!r} are one tensor of the model, and differ now")
+        for name, first_name in aliases(self.model).items():  # the stack has a tied tensor under its first name
+            if name in state:
+                value = state.pop(name)
+                first_value = state.setdefault(first_name, value)
+                # NaN differs from itself and is replaced, so that equal tensors of a diverged model count as equal.
+                if not torch.equal(value.nan_to_num(), first_value.nan_to_num()):
+                    raise ValueError(f"tensors {first_name!r} and {name!r} are one tensor of the model, and differ now")
         places = {name: value[model] for name, value in (self.parameters | self.buffers).items()}
         problem = mismatch(state, places)
         if problem:
@@ -274,8 +280,8 @@ class Models:
 
 
 def mismatch(state: State, expected: State) -> str:
-    """Return a sentence on the first tensor of ``state`` that is missing, or is none of the ``expected`` ones, or has
-    another shape than it; "" if there is none."""
+    """Return a sentence on the first tensor that is missing from ``state``, is in ``state`` and not ``expected``, or
+    has another shape than expected. Return "" if there is none."""
     for name in expected | state:
         if name not in state:
             return f"tensor {name!r} of shape {tuple(expected[name].shape)} is missing"

@@ -33,19 +33,20 @@ class Optimiser(Settings):
 
     @model_validator(mode="after")
     def _milestones_are_of_a_schedule(self) -> "Optimiser":
-        """Raise ValueError unless milestones are rising epochs and set together with the schedule multistep."""
+        """Raise ValueError if milestones are set without the schedule multistep, or the schedule without milestones, or
+        if milestones are not epochs in rising order from 1 on."""
         milestones = self.milestones
         if (self.schedule == "multistep") != bool(milestones):
             raise ValueError("milestones and the schedule multistep belong together; set both or none of the two")
-        # Each milestone beside the one before it, the first beside 0.
-        if any(b <= a for a, b in zip((0, *milestones), milestones, strict=False)):
+        # Each milestone is compared with the one before it, and the first with 0.
+        if any(later <= earlier for earlier, later in zip((0, *milestones), milestones, strict=False)):
             raise ValueError(f"milestones must be epochs in rising order, from 1 on, found {list(milestones)}")
         return self
 
     def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
         """Return the learning rate of the 0-based ``step`` of the 0-based ``epoch``, out of ``steps`` in an epoch and
-        ``epochs`` in all. Only one_cycle changes it within an epoch."""
-        if self.schedule == "one_cycle":
+        ``epochs`` in all, by the ``schedule``. Only one_cycle changes the rate within an epoch."""
+        if self.schedule == "one_cycle":  # up to the rate ``lr`` in the first quarter, and down to 0 in the rest
             progress = (epoch + (step + 0.5) / steps) / epochs
             return self.lr * min(progress / 0.25, (1 - progress) / 0.75)
         if self.schedule == "cosine":
@@ -54,16 +55,17 @@ class Optimiser(Settings):
             return self.lr * self.lr_decay ** sum(epoch >= milestone for milestone in self.milestones)
         return self.lr
 
-    def recorded_rate(self, device: str) -> Any:
-        """Return a tensor [] on ``device``, 0 at first, that will hold the learning rate of recorded steps."""
-        # The GPU's kernel for SGD takes a float32 rate only.
+    def rate_tensor(self, device: str) -> Any:
+        """Return a tensor [], 0 at first, from which steps that are replayed from CUDA graphs read the learning rate.
+        It is float64, but float32 for SGD on a GPU, whose kernel takes nothing else."""
         single = torch.device(device).type == "cuda" and self.optimiser == "sgd"
         return torch.zeros((), device=device, dtype=torch.float32 if single else torch.float64)
 
     def build(self, parameters: list[Any], rate: Any = None) -> Any:
-        """Return the optimiser of stacked ``parameters``. Every update is elementwise, so that models do not interact.
+        """Return the optimiser object, with these settings, of stacked ``parameters``. Every update is elementwise, so
+        that models do not interact.
 
-        ``rate``: for recorded steps, a tensor [] on the parameters' device that holds the learning rate.
+        ``rate``: for steps that are replayed from CUDA graphs, the tensor that holds the learning rate (`rate_tensor`).
         """
         from unlearning_audit.training import updates
 

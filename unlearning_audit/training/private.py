@@ -24,11 +24,11 @@ from torch import Tensor, nn
 from unlearning_audit.randomness.keyed import generator, seed_of
 from unlearning_audit.training import clipping, lanes
 from unlearning_audit.training.checkpoints import Checkpoints
-from unlearning_audit.training.engine import Stacked, State, placed, places
+from unlearning_audit.training.engine import Stacked, State, places, using_weights
 from unlearning_audit.training.fitting import Fit, GroupState
 from unlearning_audit.training.models import Models
 from unlearning_audit.training.recipe import Privacy
-from unlearning_audit.training.recording import Inputs, Recorder, taken
+from unlearning_audit.training.recording import Inputs, Recorder, run_step
 from unlearning_audit.training.streams import Rows, Stream
 
 #: Images that are processed at once on a processor, where more are not faster and take more memory.
@@ -36,28 +36,30 @@ IMAGES = 128
 
 
 def train(stack: Models, rows: Rows, privacy: Privacy, checkpoints: Checkpoints | None = None) -> None:
-    """Train every model on its ``rows`` by the stack's recipe, within the budget ``privacy``.
+    """Train every model on its ``rows`` by DP-SGD, by the stack's recipe and within the budget ``privacy``.
 
-    A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips its gradient of the
-    cross-entropy to ``max_grad_norm``, adds noise and divides by the expected batch size. Sampling, augmentation and
-    noise are keyed by the model's seed. ``checkpoints``: where an interrupted training resumes. Sets ``stack.privacy``:
-    what each model's training spent (epsilon, delta; Rényi accounting, one sample added or removed) and how
-    (noise_multiplier, max_grad_norm, sample_rate, steps). Raises ValueError for a model whose per-sample gradients
-    cannot be clipped, such as one with batch normalisation, and for a budget that no noise meets.
+    A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips the gradient of its
+    cross-entropy to the norm ``max_grad_norm``, adds noise and divides by the expected batch size. Sampling,
+    augmentation and noise are keyed by the model's seed. ``checkpoints``: where an interrupted training resumes.
+
+    Sets ``stack.privacy``: the budget that each model's training spent (epsilon, delta; Rényi accounting, one sample
+    added or removed), and how it was spent (noise_multiplier, max_grad_norm, sample_rate, steps). Raises ValueError for
+    a model whose per-sample gradients cannot be clipped, such as one with batch normalisation, and for a budget that no
+    noise meets.
     """
-    refuse(stack.model)
+    refuse_unsuitable(stack.model)
     per_epoch = steps_per_epoch(len(rows), stack.recipe.batch_size)
-    rate, steps = 1 / per_epoch, per_epoch * stack.recipe.epochs
-    noise = noise_multiplier(privacy, rate, steps)  # in units of max_grad_norm
-    accountant = descend(stack, rows, noise, checkpoints)
+    sample_rate, steps = 1 / per_epoch, per_epoch * stack.recipe.epochs
+    noise = noise_multiplier(privacy, sample_rate, steps)  # in units of max_grad_norm
+    accountant = train_with_noise(stack, rows, noise, checkpoints)
     stack.privacy = {
         "epsilon": float(accountant.get_epsilon(privacy.delta)), "delta": privacy.delta, "noise_multiplier": noise,
-        "max_grad_norm": privacy.max_grad_norm, "sample_rate": rate, "steps": steps,
+        "max_grad_norm": privacy.max_grad_norm, "sample_rate": sample_rate, "steps": steps,
     }  # fmt: skip
 
 
 def steps_per_epoch(samples: int, batch_size: int) -> int:
-    """Return ⌈samples/batch_size⌉. The sampling rate is its inverse."""
+    """Return the number of steps in an epoch, ⌈samples/batch_size⌉. A step draws each sample with 1/(this number)."""
     return -(-samples // batch_size)
 
 
@@ -69,7 +71,7 @@ def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
     if no noise is enough.
     """
     try:
-        with warnings.catch_warnings():  # The search starts beyond the accountant's Rényi orders.
+        with warnings.catch_warnings():  # the search starts at noise levels for which Opacus warns
             warnings.filterwarnings("ignore", "Optimal order is")
             return float(get_noise_multiplier(
                 target_epsilon=privacy.epsilon, target_delta=privacy.delta, sample_rate=sample_rate, steps=steps,
@@ -82,7 +84,7 @@ def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
         ) from None
 
 
-def refuse(model: nn.Module) -> None:
+def refuse_unsuitable(model: nn.Module) -> None:
     """Raise ValueError if samples of a batch interact in ``model`` (batch normalisation), or if Opacus cannot handle
     one of its layers."""
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules()):
@@ -90,34 +92,34 @@ def refuse(model: nn.Module) -> None:
             "dp: batch normalisation mixes the samples of a batch, so that no sample's gradient can be "
             "clipped on its own; set norm: group in the model's options"
         )
-    probe = copy.deepcopy(model).train()
+    probe = copy.deepcopy(model).train()  # Opacus checks models in training mode only
     errors = [*ModuleValidator.validate(probe), *GradSampleModule.validate(probe)]
     if errors:
         raise ValueError(f"dp: Opacus cannot train this model ({errors[0]}); choose another model or no dp")
 
 
-def descend(stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> RDPAccountant:
+def train_with_noise(stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> RDPAccountant:
     """Train all models on their ``rows`` with the noise multiplier ``noise``. Return Opacus' account of the privacy
-    that one model has spent, because all models spend the same.
+    that each of them has spent; all spend the same.
 
-    ``checkpoints``: where an interrupted training resumes.
+    ``checkpoints``: where an interrupted training resumes. Raises ValueError if gradients cannot be clipped.
     """
     stack.model.train()
-    confirm(stack, rows.index[0][:2])
+    check_gradient_norms(stack, rows.index[0][:2])  # two samples of the first model
     fit = PrivateFit(stack, rows, noise, checkpoints)
     lanes.run(fit) if torch.device(stack.device).type == "cuda" else fit.run()
     accountant = RDPAccountant()
-    accountant.history = [(noise, 1 / fit.per_epoch, fit.per_epoch * fit.epochs)]
+    accountant.history = [(noise, 1 / fit.per_epoch, fit.per_epoch * fit.epochs)]  # noise, sample rate, steps
     return accountant
 
 
-def confirm(stack: Models, rows: np.ndarray) -> None:
-    """Check that the per-sample gradients seen by `clipping` have the true norms, to 1 %, for the first model and the
-    samples ``rows``. Raise ValueError if they do not. True norms come from one backward pass for each sample.
+def check_gradient_norms(stack: Models, rows: np.ndarray) -> None:
+    """Raise ValueError unless the per-sample gradients that `clipping` sees have the true norms, to 1 %, for the first
+    model and the samples ``rows``. True norms come from one backward pass for each sample.
 
-    If two layers share a weight, or a function reads it, only a part of its gradient is seen. A layer that gets one row
-    for all samples sees a single sample. Gradients would then be larger than the noise allows for. A network with
-    random outputs (dropout) is not checked.
+    If two layers share a weight, or a function reads it, `clipping` sees only a part of its gradient. In a layer that
+    gets one row for all samples, it sees a single sample. Gradients would then be larger than the noise allows for. A
+    network with random outputs (dropout) is not checked.
     """
     loss, model = nn.functional.cross_entropy, copy.deepcopy(stack.model)
     stack.fill(model, 0)
@@ -126,13 +128,14 @@ def confirm(stack: Models, rows: np.ndarray) -> None:
     with torch.random.fork_rng(devices=[]):
         if not torch.equal(model(x), model(x)):  # dropout
             return
-        single = [loss(model(row), label) for row, label in zip(x.split(1), labels.split(1), strict=True)]
-        true = [torch.autograd.grad(value, parameters, allow_unused=True) for value in single]
+        losses = [loss(model(row), label) for row, label in zip(x.split(1), labels.split(1), strict=True)]
+        true = [torch.autograd.grad(value, parameters, allow_unused=True) for value in losses]
         # The squared norm of each sample's gradient, over all parameters.
         squares = [torch.stack([g.square().sum() for g in sample if g is not None]).sum() for sample in true]
         norms, problem = torch.stack(squares).sqrt().tolist(), ""
         try:
-            seen = clipping.of_model(model, x, labels, math.inf)[1].sqrt().tolist()
+            _, squared_norms = clipping.sums_of_model(model, x, labels, limit=math.inf)
+            seen = squared_norms.sqrt().tolist()
             if not np.allclose(seen, norms, rtol=0.01, atol=0):
                 problem = f"of a gradient with norm {norms[0]:.4g} it sees {seen[0]:.4g}"
         except (RuntimeError, AttributeError) as error:
@@ -149,13 +152,15 @@ class PrivateFit(Fit):
     """Private training of all models on their ``rows``. ``noise``: in units of the norm to which gradients are clipped;
     ``checkpoints``: where an interrupted training resumes.
 
-    Batches are processed in parts of at most ``size`` samples. If models are stacked or steps are recorded, parts are
-    ``filled`` up to ``size`` with rows that have no loss. ``limit``: the norm to which gradients are clipped;
-    ``expected``: the number of samples in a batch on average; ``generators``: group → the generator of noise of each of
-    its models.
+    Batches are processed in parts of at most ``size`` samples. If models are computed as stacked chains, or on a card,
+    all parts must have one size: they are ``filled`` up to ``size`` with rows that have no loss. ``limit``: the norm to
+    which gradients are clipped; ``expected``: the number of samples in a batch on average; ``generators``: group → the
+    generator of noise of each of its models.
     """
 
     def __init__(self, stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> None:
+        """Choose ``size``: a quarter of a batch, rounded up, if parts are filled. Otherwise `IMAGES` images, or a whole
+        batch of other data."""
         recipe = stack.recipe
         super().__init__(stack, ((Stream(rows),),), recipe, recipe.epochs, "private training", checkpoints=checkpoints)
         self.noise, self.places = noise, places(stack.model)
@@ -163,59 +168,68 @@ class PrivateFit(Fit):
         self.per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
         self.expected = len(rows) // self.per_epoch
         self.generators: dict[tuple[int, ...], list[torch.Generator]] = {}
-        chained = isinstance(stack.engine, Stacked) and stack.engine.layers is not None
-        on_card = torch.device(stack.device).type == "cuda"
-        self.filled = chained or on_card
-        # A quarter of a batch, rounded up, if parts are filled. Else `IMAGES` images, or a whole batch of other data.
-        self.size = -(-recipe.batch_size // 4) if self.filled else IMAGES if stack.x.ndim == 4 else recipe.batch_size
+        stacked_chains = isinstance(stack.engine, Stacked) and stack.engine.layers is not None
+        self.filled = stacked_chains or torch.device(stack.device).type == "cuda"
+        self.size = IMAGES if stack.x.ndim == 4 else recipe.batch_size
+        if self.filled:
+            self.size = -(-recipe.batch_size // 4)
 
-    def prepare(self, group: list[int], states: dict[str, State]) -> None:
-        """Make the generator of noise of each model in the ``group`` (numbers in the stack).
+    def prepare_group(self, group: list[int], states: dict[str, State]) -> None:
+        """Make the generator of noise of each model in the ``group``, from the model's seed.
 
-        It starts from the model's seed or, if ``states``, a checkpoint as `Checkpoints.read` returns it, is not empty,
-        from its state there: ``states["noise"]`` maps a model's place in the group, as text, to that state.
+        If ``states``, the tensors of a checkpoint as `Checkpoints.read` returns them, are not empty, generators go on
+        from their states there: ``states["noise"]`` maps a model's place in the group ("0", "1", …) to its state.
         """
         seeds = [seed_of(self.stack.seeds[model], "train/noise") for model in group]
         generators = [torch.Generator(self.stack.device).manual_seed(seed) for seed in seeds]
-        for place, rng in enumerate(generators if states else []):
-            rng.set_state(states["noise"][str(place)])
+        if states:
+            for place, rng in enumerate(generators):
+                rng.set_state(states["noise"][str(place)])
         self.generators[tuple(group)] = generators
 
-    def remembered(self, state: GroupState) -> dict[str, State | list[Tensor]]:
+    def checkpoint_tensors(self, state: GroupState) -> dict[str, State | list[Tensor]]:
         """Return what a checkpoint of a group in this ``state`` must hold, kind → tensors: weights, buffers, and the
         states of the optimiser and of the generators of noise."""
-        return super().remembered(state) | {"noise": [rng.get_state() for rng in self.generators[tuple(state.group)]]}
+        return super().checkpoint_tensors(state) | {
+            "noise": [rng.get_state() for rng in self.generators[tuple(state.group)]]
+        }
 
     def orders(self, group: list[int], first_epoch: int = 0) -> list[Any]:
-        """Return the order of the batches of the only stream of the only pass, [pass][stream], for the models of a
-        ``group``, from the 0-based ``first_epoch`` on."""
-        size = -(-self.size // self.pieces) if self.filled else 1  # the multiple to which batches are filled up
+        """Return the batches of a ``group`` of models, from the 0-based ``first_epoch`` on: a list of one pass, which
+        is a list of one stream.
+
+        If parts are filled, the length of a batch is a multiple of a part's size. If memory ran out before, a part is
+        divided into several ``pieces``.
+        """
+        size = -(-self.size // self.pieces) if self.filled else 1
         return [[Poisson(self.stack, group, self.passes[0][0].rows, size, first_epoch)]]
 
-    def advance(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
+    def take_step(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
         """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide by the
         expected batch size, and update the weights.
 
         ``number``: the pass, of which there is one; ``state``: that of the group of models; ``inputs``: its batch of
         sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images uint8 [n, b, 3] or None. With a
-        ``recorder``, the sums are recorded and replayed.
+        ``recorder``, the sums of each part are replayed from a CUDA graph.
         """
         [(rows, jitter)] = inputs
         gradients: State = {}  # the tensors in which the optimiser looks for gradients
         for name, leaf in state.leaves.items():
             leaf.grad = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.zero_()
             gradients[name] = leaf.grad
-        size = -(-self.size // self.pieces)  # of a part
+        size = -(-self.size // self.pieces)  # of a part, rounded up
         for start in range(0, rows.shape[1], size):
             part = slice(start, start + size)
             shifts = None if jitter is None else jitter[:, part]
-            taken(recorder, number, partial(self._add, state, gradients), [(rows[:, part], shifts)])
+            run_step(
+                recorder, number, partial(self._add_clipped_gradients, state, gradients), [(rows[:, part], shifts)]
+            )
         deviation = self.noise * self.limit
         with torch.no_grad():
             if deviation:
-                for slot, rng in enumerate(self.generators[tuple(state.group)]):
+                for place, rng in enumerate(self.generators[tuple(state.group)]):  # of a model in the group
                     for gradient in gradients.values():
-                        gradient[slot] += torch.normal(
+                        gradient[place] += torch.normal(
                             0.0, deviation, gradient.shape[1:], generator=rng, device=gradient.device,
                             dtype=gradient.dtype,
                         )  # fmt: skip
@@ -223,37 +237,38 @@ class PrivateFit(Fit):
         state.steppers[number].step()
 
     @torch.no_grad()
-    def _add(self, state: GroupState, gradients: State, inputs: Inputs) -> None:
-        """Add the sums of clipped gradients of some samples to ``gradients``, name → [n, …], for each of the n models.
+    def _add_clipped_gradients(self, state: GroupState, gradients: State, inputs: Inputs) -> None:
+        """Add the sums of the clipped gradients of some samples to ``gradients``, name → [n, …], for a group of n
+        models. Stacked chains are computed together, other networks one model at a time.
 
-        ``state``: that of the group of models; ``inputs``: sample numbers int64 [n, b], where −1 stands for no sample,
-        and shifts of images uint8 [n, b, 3] or None. A row without a sample reads sample 0 with a label that no loss
-        counts.
+        ``state``: that of the group; ``inputs``: sample numbers int64 [n, b], where −1 stands for no sample, and shifts
+        of images uint8 [n, b, 3] or None. A row without a sample reads sample 0, with a label that the loss ignores.
         """
         [(rows, jitter)] = inputs
         batch, engine = self.stack.read(state.group, rows.clamp(min=0), jitter), self.stack.engine
         labels = batch.labels.masked_fill(rows < 0, clipping.IGNORED)
         if isinstance(engine, Stacked) and engine.layers is not None:
-            sums = clipping.of_chain(engine, state.leaves, batch.x, labels, self.limit)
+            sums = clipping.sums_of_chain(engine, state.leaves, batch.x, labels, self.limit)
             for name, total in sums.items():
                 gradients[name] += total
             return
         model = self.stack.model
-        for slot in range(len(state.group)):
-            weights: State = {name: nn.Parameter(value[slot]) for name, value in state.leaves.items()}
-            weights |= {name: value[slot] for name, value in state.buffers.items()}
-            with placed(self.places, weights):
-                sums, _ = clipping.of_model(model, batch.x[slot], labels[slot], self.limit)
+        for place in range(len(state.group)):  # of a model in the group
+            weights: State = {name: nn.Parameter(value[place]) for name, value in state.leaves.items()}
+            weights |= {name: value[place] for name, value in state.buffers.items()}
+            with using_weights(self.places, weights):
+                sums, _ = clipping.sums_of_model(model, batch.x[place], labels[place], self.limit)
             for name, total in sums.items():
-                gradients[name][slot] += total
+                gradients[name][place] += total
 
 
 @dataclass
 class Poisson:
-    """The Poisson batches of a ``group`` of models, each of whose ``rows`` is in a batch with the same probability.
+    """The Poisson batches of a ``group`` of n models: each of a model's ``rows`` is in a batch with probability
+    1/``steps``, where ``steps`` is the number of batches in an epoch.
 
-    A batch is sample numbers int64 [n, b] and, if images are shifted, uint8 [n, b, 3]. b is a multiple of ``size``;
-    rows without a sample are −1. ``first_epoch``: the 0-based epoch of the first batch.
+    A batch is sample numbers int64 [n, b] and, if images are shifted, shifts uint8 [n, b, 3]. The length b is a
+    multiple of ``size``; places without a sample hold −1. ``first_epoch``: the 0-based epoch of the first batch.
     """
 
     stack: Models
@@ -270,31 +285,32 @@ class Poisson:
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Yield one batch of all models for each step, from ``first_epoch`` on: sample numbers, and shifts of images or
         None. The batches of earlier epochs are drawn, too, and dropped, so that the later ones are the same."""
-        draws = [self._of_one(model) for model in self.group]
+        batches_of_models = [self._batches_of(model) for model in self.group]
         for step in range(self.steps * self.stack.recipe.epochs):
-            batches = [next(draw) for draw in draws]
+            batches = [next(batches_of_model) for batches_of_model in batches_of_models]  # one of each model
             if step < self.first_epoch * self.steps:
                 continue
-            # The length of the longest batch, rounded up to a multiple of `size`.
-            length = -(-max(len(rows) for rows, _ in batches) // self.size) * self.size
+            longest = max(len(rows) for rows, _ in batches)
+            length = -(-longest // self.size) * self.size  # rounded up to a multiple of ``size``
             index = np.full((len(batches), length), -1)
             jitter = np.zeros((len(batches), length, 3), np.uint8)
-            for slot, (rows, shifts) in enumerate(batches):
-                index[slot, : len(rows)] = rows
+            for place, (rows, shifts) in enumerate(batches):
+                index[place, : len(rows)] = rows
                 if shifts is not None:
-                    jitter[slot, : len(rows)] = shifts
+                    jitter[place, : len(rows)] = shifts
             device = self.stack.device
             # ``shifts`` is that of the last model: images of all models are shifted, or of none.
             yield torch.from_numpy(index).to(device), None if shifts is None else torch.from_numpy(jitter).to(device)
 
-    def _of_one(self, model: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    def _batches_of(self, model: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         """Yield the batches of one ``model`` without end: sample numbers int64 [samples of the batch], and shifts of
         images uint8 [samples of the batch, 3] or None."""
         seed, rows = self.stack.seeds[model], self.rows.index[model]
         sampling = torch.Generator().manual_seed(seed_of(seed, "train/sampling"))
-        shifts = generator(seed, "train/augment")
+        augmentation = generator(seed, "train/augment")
         while True:
-            sampled = rows[(torch.rand(len(rows), generator=sampling) < 1 / self.steps).numpy()]
-            augmented = self.stack.recipe.augment == "crop_flip"
-            # For `crop_and_flip`: two shifts of 0 to 8 pixels, and 0 or 1 to mirror.
-            yield sampled, shifts.integers(0, [9, 9, 2], (len(sampled), 3), dtype=np.uint8) if augmented else None
+            sampled, shifts = rows[(torch.rand(len(rows), generator=sampling) < 1 / self.steps).numpy()], None
+            if self.stack.recipe.augment == "crop_flip":
+                # For `crop_and_flip`: two shifts from 0 to 8 pixels, and 0 or 1 to mirror.
+                shifts = augmentation.integers(0, [9, 9, 2], (len(sampled), 3), dtype=np.uint8)
+            yield sampled, shifts

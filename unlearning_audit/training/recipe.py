@@ -39,14 +39,13 @@ class Recipe(Optimiser):
     @field_validator("dp")
     @classmethod
     def _infinite_budget_is_none(cls, value: Privacy | None) -> Privacy | None:
-        """Replace a privacy budget with infinite epsilon by None."""
+        """Return None for a privacy budget with infinite epsilon, which means training without DP."""
         return None if value is not None and value.epsilon == float("inf") else value
 
     @model_validator(mode="after")
     def _what_private_training_allows(self) -> "Recipe":
-        """Raise ValueError for options that private training does not support."""
-        other = [f"{name} {getattr(self, name)}" for name in ("record_updates", "precision", "class_weights")
-                 if getattr(self, name) != type(self).model_fields[name].default]  # fmt: skip
-        if self.dp is not None and other:
-            raise ValueError(f"{other[0]} cannot be combined with dp; drop one of the two")
+        """Raise ValueError if ``dp`` is set together with an option that private training does not support."""
+        for name in ("record_updates", "precision", "class_weights"):
+            if self.dp is not None and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} {getattr(self, name)} cannot be combined with dp; drop one of the two")
         return self

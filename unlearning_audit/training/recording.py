@@ -16,9 +16,9 @@ from torch import Tensor
 Inputs = list[tuple[Tensor, Tensor | None]]
 
 
-def taken(recorder: "Recorder | None", number: int, step: Callable[[Inputs], None], inputs: Inputs) -> None:
-    """Run one ``step`` of the pass ``number`` on ``inputs``, through the ``recorder`` if there is one: it records the
-    step, or replays a recording of it (`Recorder.run`)."""
+def run_step(recorder: "Recorder | None", number: int, step: Callable[[Inputs], None], inputs: Inputs) -> None:
+    """Run one ``step`` of the pass with this ``number`` on ``inputs``. A ``recorder``, if there is one, may record the
+    step as a CUDA graph, or replay it (`Recorder.run`)."""
     if recorder is None:
         step(inputs)
     else:
@@ -26,46 +26,48 @@ def taken(recorder: "Recorder | None", number: int, step: Callable[[Inputs], Non
 
 
 class Recorder:
-    """The recorded steps of one group of models, on the CUDA stream ``queue``, which is the current one.
+    """The recorded steps of one group of models, as CUDA graphs on the group's CUDA stream, which is the current one.
 
-    All recordings share one memory pool: they run one at a time, and none reads what another has left. ``_kinds``: kind
-    of step → the tensors from which its recording reads its inputs, and the recording; None after the first such step.
+    All recordings share one memory pool: they run one at a time, and none reads what another has left.
+    ``_recordings``: kind of step → the tensors from which its CUDA graph reads the inputs, and the graph. It is None if
+    a step of the kind was run, but none was recorded yet.
     """
 
-    def __init__(self, queue: "torch.cuda.Stream") -> None:
-        self.queue, self.pool = queue, torch.cuda.graph_pool_handle()
-        self._kinds: dict[tuple[Any, ...], tuple[Inputs, torch.cuda.CUDAGraph] | None] = {}
+    def __init__(self, cuda_stream: "torch.cuda.Stream") -> None:
+        self.cuda_stream, self.pool = cuda_stream, torch.cuda.graph_pool_handle()
+        self._recordings: dict[tuple[Any, ...], tuple[Inputs, torch.cuda.CUDAGraph] | None] = {}
 
     @property
-    def recorded(self) -> bool:
-        """Whether a step has been recorded, and so its memory is allocated."""
-        return any(kind is not None for kind in self._kinds.values())
+    def has_recording(self) -> bool:
+        """Whether a step has been recorded, so that the memory of steps is allocated."""
+        return any(recording is not None for recording in self._recordings.values())
 
     def run(self, number: int, step: Callable[[Inputs], None], inputs: Inputs) -> None:
-        """Run one ``step`` on ``inputs``: the first of its kind normally, the second while recording it, all later ones
-        by replay.
+        """Run one ``step`` on ``inputs``. The first step of a kind runs normally, so that libraries choose kernels and
+        allocate memory. The second is recorded as a CUDA graph and then replayed, and all later ones are replayed.
 
-        Steps with the same ``number`` and inputs of the same shapes are of one kind.
+        Steps with the same ``number`` of their pass and inputs of the same shapes are of one kind.
         """
         kind = (number, *(tuple(rows.shape) for rows, _ in inputs))
-        if kind not in self._kinds:
+        if kind not in self._recordings:
             step(inputs)
-            self._kinds[kind] = None
+            self._recordings[kind] = None
             return
-        recording = self._kinds[kind]
+        recording = self._recordings[kind]
         if recording is None:
-            places = [(rows.clone(), None if jitter is None else jitter.clone()) for rows, jitter in inputs]
+            kept_inputs = [(rows.clone(), None if jitter is None else jitter.clone()) for rows, jitter in inputs]
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self.pool, stream=self.queue):
-                step(places)
-            recording = self._kinds[kind] = places, graph
-        places, graph = recording
-        for (rows, jitter), (row_place, jitter_place) in zip(inputs, places, strict=True):
-            row_place.copy_(rows)
-            if jitter is not None and jitter_place is not None:
-                jitter_place.copy_(jitter)
+            with torch.cuda.graph(graph, pool=self.pool, stream=self.cuda_stream):
+                step(kept_inputs)  # only recorded, not computed
+            recording = self._recordings[kind] = kept_inputs, graph
+        kept_inputs, graph = recording
+        # The graph reads its inputs from the same tensors in every replay.
+        for (rows, jitter), (kept_rows, kept_jitter) in zip(inputs, kept_inputs, strict=True):
+            kept_rows.copy_(rows)
+            if jitter is not None and kept_jitter is not None:
+                kept_jitter.copy_(jitter)
         graph.replay()
 
     def forget(self) -> None:
         """Drop all recordings. The card must have finished running them."""
-        self._kinds.clear()
+        self._recordings.clear()

@@ -8,15 +8,15 @@ from unlearning_audit.training.streams import Rows, Stream
 
 
 def points(last: int) -> np.ndarray:
-    """Return the numbers of steps after which predictions are recorded: 0, 1, 2, 4, … and ``last``, int64 [points]."""
-    # Powers of 2 up to ``last``; none if that is 0.
-    doubled = 2 ** np.arange(int(np.log2(last)) + 1 if last else 0)
-    return np.unique(np.r_[0, doubled, last])
+    """Return the numbers of steps after which models predict: 0, the powers of 2 below ``last``, and ``last``, in
+    rising order, int64 [points]."""
+    powers = 2 ** np.arange(int(np.log2(last)) + 1 if last else 0)  # up to ``last``; none if it is 0
+    return np.unique(np.r_[0, powers, last])
 
 
 def curves(stack: ModelStack, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Let copies of the models learn the rows ``taught`` for up to ``last`` steps, and return their predictions during
-    it.
+    """Let copies of the models learn the rows ``taught`` for up to ``last`` steps, and return what they predict after
+    some of these steps (`points`).
 
     The optimiser is that of the models' recipe, at its ``lr`` without a schedule and without augmentation. The stack is
     unchanged.

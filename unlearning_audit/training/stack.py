@@ -19,7 +19,7 @@ from unlearning_audit.training.engine import State, aliases
 from unlearning_audit.training.fitting import Fit, Penalty
 from unlearning_audit.training.models import Models, mismatch
 from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Batch, Rows, Stream, balanced_labels
+from unlearning_audit.training.streams import Batch, Rows, Stream, class_weighted_loss
 
 #: Prefix of the names of recorded updates in models.safetensors.
 UPDATE = "update/"
@@ -34,28 +34,21 @@ class ModelStack(Models):
 
     @classmethod
     def create(
-        cls,
-        build: Callable[[], nn.Module],
-        x: np.ndarray,
-        labels: np.ndarray,
-        seeds: Collection[int],
-        *,
-        dtype: torch.dtype = torch.float32,
-        alike: bool = False,
-        **settings: Any,
-    ) -> "ModelStack":
+        cls, build: Callable[[], nn.Module], x: np.ndarray, labels: np.ndarray, seeds: Collection[int], *,
+        dtype: torch.dtype = torch.float32, alike: bool = False, **settings: Any,
+    ) -> "ModelStack":  # fmt: skip
         """Return a stack of freshly initialised models, one for each of ``seeds``. The initial weights of a model
         depend on its seed alone.
 
         ``build`` returns an untrained model. ``x`` [samples, …] and ``labels`` int64 [samples] or [models, samples] are
-        the data. With ``alike`` all models start from the first seed, which saves time if their weights will be loaded
-        afterwards. ``dtype``: the precision of weights. ``settings``: ``recipe``, how `train` trains; ``backend``,
-        "stacked", "serial" or "auto", which takes the faster engine; and the ``device``, "cpu" or "cuda".
+        the data. With ``alike`` all models get the weights of the first seed, which saves time if other weights will be
+        loaded afterwards. ``dtype``: the precision of weights. ``settings``: ``recipe``, how `train` trains;
+        ``backend``, "stacked", "serial" or "auto", which takes the faster engine; and the ``device``, "cpu" or "cuda".
         """
         parameters: dict[str, Tensor] = {}
         buffers: dict[str, Tensor] = {}
         for number, seed in enumerate(seeds):  # one at a time, so that only one of large models is in memory twice
-            if not number or not alike:  # all alike: the first model serves for each
+            if number == 0 or not alike:  # if all are alike, the first model serves for each
                 fresh = initialised(build, seed, dtype)
             weights = {name: value.detach() for name, value in fresh.named_parameters()}
             further_names = aliases(fresh)
@@ -63,7 +56,7 @@ class ModelStack(Models):
                 if name in further_names:  # of a tied tensor, only the first name is stored
                     continue
                 stacked = parameters if name in weights else buffers
-                if not number:
+                if number == 0:
                     stacked[name] = value.new_empty((len(seeds), *value.shape))
                 stacked[name][number] = value
         return cls(build, x, labels, seeds, parameters=parameters, buffers=buffers, **settings)
@@ -71,7 +64,8 @@ class ModelStack(Models):
     # ------------------------------------------------------------------ training
 
     def train(self, rows: Rows, record: np.ndarray | None = None) -> State | None:
-        """Train every model by the stack's recipe on its ``rows``, as originals, retrained and shadow models are.
+        """Train every model by the stack's recipe on its ``rows``, as originals, retrained and shadow models are. A
+        recipe with DP trains privately.
 
         ``record`` bool [models, samples] marks samples. The sum of the updates of the steps whose batch had a marked
         sample is kept as ``updates`` and returned, name → [models, …]; None without ``record``. Raises ValueError for a
@@ -87,7 +81,8 @@ class ModelStack(Models):
             private.train(self, rows, recipe.dp, checkpoints)
             return None
         balanced = recipe.class_weights == "balanced"
-        stream = Stream(rows, loss=balanced_labels(self.labels, rows)) if balanced else Stream(rows)
+        stream = Stream(rows, loss=class_weighted_loss(self.labels, rows)) if balanced else Stream(rows)
+        # With ``record`` there are no checkpoints, because they do not hold the sums of updates.
         self.updates = self.fit(
             stream, optimiser=recipe, epochs=recipe.epochs, purpose="train", record=record,
             checkpoints=checkpoints if record is None else None,
@@ -95,25 +90,16 @@ class ModelStack(Models):
         return self.updates
 
     def fit(
-        self,
-        *passes: Stream | tuple[Stream, ...],
-        optimiser: Optimiser | tuple[Optimiser, ...],
-        epochs: int,
-        purpose: str,
-        training: bool = True,
-        only: Collection[str] | None = None,
-        mask: State | None = None,
-        scale: State | None = None,
-        penalty: Penalty | None = None,
-        record: np.ndarray | None = None,
-        steps: int | None = None,
-        checkpoints: Checkpoints | None = None,
-    ) -> State | None:
-        """Train every model by an optimiser on streams of batches.
+        self, *passes: Stream | tuple[Stream, ...], optimiser: Optimiser | tuple[Optimiser, ...], epochs: int,
+        purpose: str, training: bool = True, only: Collection[str] | None = None, mask: State | None = None,
+        scale: State | None = None, penalty: Penalty | None = None, record: np.ndarray | None = None,
+        steps: int | None = None, checkpoints: Checkpoints | None = None,
+    ) -> State | None:  # fmt: skip
+        """Train every model by an optimiser on streams of batches. On a GPU, groups of models train at the same time.
 
         An epoch runs the ``passes`` in order. All passes share one ``optimiser``, or have one each. If a pass has
-        several streams, each of its steps has one batch of each. The first stream then sets the number of steps, and
-        the others are cycled.
+        several streams, each of its steps reads one batch of each. The first stream then sets the number of steps, and
+        the others begin again when they are at their end.
 
         Parameters
         ----------
@@ -136,7 +122,8 @@ class ModelStack(Models):
         penalty : callable, optional
             ``penalty(parameters, epoch)`` returns one value per model, which is added to the loss.
         record : bool [models, samples], optional
-            The samples whose steps are recorded; for passes of one stream.
+            Marks samples: the updates of the steps whose batch had a marked sample are summed. For passes of one
+            stream.
         steps : int, optional
             The number of steps in all after which training ends.
         checkpoints : Checkpoints, optional
@@ -145,7 +132,7 @@ class ModelStack(Models):
         Returns
         -------
         dict or None
-            With ``record``, the sum of the updates of all steps whose batch had a marked sample: name → [models, …].
+            With ``record``, the sum of those updates for each model: name → [models, …]; None without.
 
         Raises
         ------
@@ -153,7 +140,7 @@ class ModelStack(Models):
             A stream has no rows.
         """
         self.model.train(training)
-        streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
+        streams = tuple((each,) if isinstance(each, Stream) else tuple(each) for each in passes)  # of each pass
         fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, record, steps, checkpoints)
         return lanes.run(fit) if torch.device(self.device).type == "cuda" else fit.run()
 
@@ -161,8 +148,8 @@ class ModelStack(Models):
 
     @property
     def final_layer(self) -> str | None:
-        """The dotted name of the final layer, such as "fc"; None without one. Networks of the library have it in
-        ``head``, and a user's model has it in ``final_layer_name``, in which it was noted when the model was built."""
+        """The dotted name of the final layer, such as "fc", or None if there is none. Networks of the library say it in
+        ``head``. For a user's model it was stored as ``final_layer_name`` when the model was built."""
         return getattr(self.model, "final_layer_name", None) or getattr(self.model, "head", None)
 
     @property
@@ -176,7 +163,8 @@ class ModelStack(Models):
         return [name for name in self.parameters if name.startswith(f"{self.final_layer}.")]
 
     def reset_head(self, purpose: str) -> None:
-        """Give every model a new final layer, drawn as ``build`` does, from the model's own seed and ``purpose``.
+        """Give every model a newly initialised final layer: that of a model which ``build`` makes with a seed derived
+        from the model's own one and ``purpose``.
 
         If ``build`` reads the final layer from a file of weights, all models get the layer of that file. Raises
         ValueError for a model without a final layer of its own.
@@ -187,7 +175,7 @@ class ModelStack(Models):
                 self.parameters[name][model] = fresh[name].detach().to(self.device)
 
     def reset(self, purpose: str | None) -> None:
-        """Reinitialise all weights and drop recorded updates.
+        """Reinitialise all weights, and forget the updates and the privacy account of the training before.
 
         With a ``purpose``, each model gets a new seed, derived from its old one and ``purpose``. With None, seeds stay
         and the weights are those before any training.
@@ -198,38 +186,41 @@ class ModelStack(Models):
         seeds, sample = self.initial_seeds, self.x[:1].cpu().numpy()
         fresh = ModelStack.create(self.build, sample, np.zeros(1, np.int64), seeds, dtype=self.dtype)
         self.updates, self.privacy = None, None
-        self.parameters = {k: v.to(self.device) for k, v in fresh.parameters.items()}
-        self.buffers = {k: v.to(self.device) for k, v in fresh.buffers.items()}
+        self.parameters = {name: value.to(self.device) for name, value in fresh.parameters.items()}
+        self.buffers = {name: value.to(self.device) for name, value in fresh.buffers.items()}
 
     def noise(self, purpose: str) -> State:
-        """Return standard normal noise for every parameter, name → [models, …], each model's drawn from its own seed
-        and ``purpose``."""
-        draws = [torch.Generator().manual_seed(seed_of(seed, purpose)) for seed in self.seeds]
-        return {
-            k: torch.stack([torch.randn(v.shape[1:], generator=rng, dtype=self.dtype) for rng in draws]).to(self.device)
-            for k, v in self.parameters.items()
-        }
+        """Return standard normal noise for every parameter: name → [models, …]. Each model's noise depends on its own
+        seed and ``purpose`` alone."""
+        generators = [torch.Generator().manual_seed(seed_of(seed, purpose)) for seed in self.seeds]
+        noise = {}
+        for name, value in self.parameters.items():
+            of_models = [torch.randn(value.shape[1:], generator=rng, dtype=self.dtype) for rng in generators]
+            noise[name] = torch.stack(of_models).to(self.device)
+        return noise
 
     @torch.no_grad()
     def edit(self, change: Callable[[str, Tensor], Tensor]) -> None:
         """Replace every parameter by ``change(name, value)``, where ``value`` and the result are [models, …]."""
-        self.parameters = {k: change(k, v) for k, v in self.parameters.items()}
+        self.parameters = {name: change(name, value) for name, value in self.parameters.items()}
 
     def copy(self) -> "ModelStack":
-        """Return a stack with copies of all weights and recorded updates; data and labels are shared."""
+        """Return a stack with copies of all weights and of ``updates``, if there are any. Data and labels are shared;
+        the copy stores no checkpoints."""
         duplicate = copy.copy(self)
         duplicate.checkpoints = None
-        duplicate.parameters = {k: v.clone() for k, v in self.parameters.items()}
-        duplicate.buffers = {k: v.clone() for k, v in self.buffers.items()}
-        # None if nothing was recorded.
-        duplicate.updates = self.updates and {k: v.clone() for k, v in self.updates.items()}
+        duplicate.parameters = {name: value.clone() for name, value in self.parameters.items()}
+        duplicate.buffers = {name: value.clone() for name, value in self.buffers.items()}
+        if self.updates is not None:
+            duplicate.updates = {name: value.clone() for name, value in self.updates.items()}
         return duplicate
 
     def take(self, models: np.ndarray) -> "ModelStack":
-        """Return a stack of some of the models: ``models`` int64 [any] are their numbers, in the order wanted. A number
-        may occur more than once."""
+        """Return a stack with copies of some of the models: ``models`` int64 [any] are their numbers, in the order
+        wanted. A number may occur more than once."""
         subset, index = self.copy(), torch.from_numpy(models)
-        subset.seeds, subset.initial_seeds = ([s[m] for m in models] for s in (self.seeds, self.initial_seeds))
+        subset.seeds = [self.seeds[model] for model in models]
+        subset.initial_seeds = [self.initial_seeds[model] for model in models]
         for state in (subset.parameters, subset.buffers, subset.updates or {}):
             state.update({name: value[index] for name, value in state.items()})
         subset.labels = self.labels[index] if self.labels.ndim == 2 else self.labels
@@ -246,7 +237,7 @@ class ModelStack(Models):
         buffer and recorded update."""
         from safetensors.torch import save_file
 
-        tensors = {k: v.detach().cpu().contiguous() for k, v in self.stored().items()}
+        tensors = {name: value.detach().cpu().contiguous() for name, value in self.stored().items()}
         # One metadata key only: with several, the file's bytes depend on hash order.
         with files.replacing(path) as temporary:
             save_file(tensors, temporary, metadata={"node": files.node_of(path)})
@@ -254,22 +245,23 @@ class ModelStack(Models):
     def stored(self) -> State:
         """Return the tensors that `write` stores, by name: parameters, buffers and, with the prefix `UPDATE`, recorded
         updates."""
-        return {**self.parameters, **self.buffers, **{UPDATE + k: v for k, v in (self.updates or {}).items()}}
+        updates = {UPDATE + name: value for name, value in (self.updates or {}).items()}
+        return {**self.parameters, **self.buffers, **updates}
 
     def load(self, path: str | Path, finite: bool = True, models: np.ndarray | None = None) -> None:
-        """Read weights and recorded updates from the file ``path``, a ``models.safetensors``. All must be finite unless
-        ``finite`` is False.
+        """Replace weights and ``updates`` by those in the file ``path``, a ``models.safetensors``. ``updates`` are None
+        if the file has none.
 
-        ``models`` int64: which models of the file this stack takes, by default all. Raises ArtifactError that names
-        file and tensor if tensors are missing or of another model, and NotFiniteError for NaN and infinite values; then
-        the stack is unchanged.
+        ``models`` int64: which models of the file this stack takes, by default all. If ``finite``, all values must be
+        finite. Raises ArtifactError that names file and tensor if tensors are missing or of another model, and
+        NotFiniteError for NaN and infinite values; then the stack is unchanged.
         """
         stored = read_models(path)
         if models is not None:
             stored = {name: value[torch.from_numpy(models)] for name, value in stored.items()}
-        expected = self.parameters | self.buffers  # their names and shapes
+        expected = self.parameters | self.buffers  # the names and shapes that the file must have
         if any(name.startswith(UPDATE) for name in stored):
-            expected |= {UPDATE + k: v for k, v in self.parameters.items()}
+            expected |= {UPDATE + name: value for name, value in self.parameters.items()}
         problem = mismatch(stored, expected)
         if problem:
             raise files.ArtifactError(f"{path}: {problem} (models first); delete the file and run again")
@@ -280,33 +272,33 @@ class ModelStack(Models):
                     f"{path}: tensor {name!r} has {count} values that are NaN or infinite; training diverged, or the "
                     "file is damaged: choose a smaller lr, or delete the file and run again"
                 )
-        self.parameters = {k: stored[k].to(self.device, v.dtype) for k, v in self.parameters.items()}
-        self.buffers = {k: stored[k].to(self.device, v.dtype) for k, v in self.buffers.items()}
-        self.updates = {k: stored[UPDATE + k].to(self.device, v.dtype) for k, v in self.parameters.items()
-                        if UPDATE + k in stored} or None  # fmt: skip
+        loaded = {name: stored[name].to(self.device, value.dtype) for name, value in expected.items()}
+        self.parameters = {name: loaded[name] for name in self.parameters}
+        self.buffers = {name: loaded[name] for name in self.buffers}
+        self.updates = {name: loaded[UPDATE + name] for name in self.parameters if UPDATE + name in loaded} or None
 
 
 @contextmanager
-def shelf(path: str | Path, count: int) -> Iterator[Callable[[np.ndarray, ModelStack], None]]:
-    """Within the context, write ``count`` models to the file ``path``, a ``models.safetensors``, in portions, so that
-    they need not be in memory together. The file is complete when the context ends, with the same bytes as one
-    `ModelStack.write` of all models.
+def writing_in_portions(path: str | Path, count: int) -> Iterator[Callable[[np.ndarray, ModelStack], None]]:
+    """Within the context, ``count`` models are written to the file ``path``, a ``models.safetensors``, some at a time,
+    so that they need not be in memory together. When the context ends, the file is complete, with the same bytes as one
+    `ModelStack.write` of all models would give it.
 
-    Yields a function that writes the models of a stack to their places in the file. It takes their numbers in the file,
-    int64 [models of the stack], and the stack.
+    Yields the function that writes the models of a stack. Its arguments: their numbers in the file, int64 [models of
+    the stack], and the stack.
     """
     places: dict[str, np.memmap] = {}
     with ExitStack() as contexts:
 
         def write(models: np.ndarray, stack: ModelStack) -> None:
-            """Write the models of ``stack`` to their places ``models`` in the file."""
-            if np.array_equal(models, np.arange(count)):  # all models in one portion
+            """Write the models of ``stack`` to the file, where they have the numbers ``models``."""
+            if np.array_equal(models, np.arange(count)):  # all models at once
                 stack.write(path)
                 return
             stored = stack.stored()
-            if not places:  # the first portion
+            if not places:  # at the first call, the file is made
                 temporary = contexts.enter_context(files.replacing(path))
-                places.update(_layout(temporary, files.node_of(path), count, stored))
+                places.update(_create_models_file(temporary, files.node_of(path), count, stored))
             for name, value in stored.items():
                 content = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
                 places[name][models] = content.numpy()
@@ -316,33 +308,34 @@ def shelf(path: str | Path, count: int) -> Iterator[Callable[[np.ndarray, ModelS
             place.flush()
 
 
-def _layout(path: Path, node: str, count: int, stored: State) -> dict[str, np.memmap]:
-    """Create the file ``path`` with its header and room for ``count`` models; return name → memory-mapped bytes
-    [models, bytes of one].
+def _create_models_file(path: Path, node: str, count: int, stored: State) -> dict[str, np.memmap]:
+    """Create the file ``path`` with its header and room for ``count`` models. Return where each tensor lies in it: name
+    → memory-mapped bytes, uint8 [models, bytes of one].
 
     ``node``: the node of the plan to which the file belongs, for its header; ``stored``: the tensors of some models,
     [models, …] each, which give names, types and shapes. The header has the order and form that safetensors itself
-    writes: it is taken from a file of the same tensors without models.
+    writes: it is taken from a file of the same tensors for no models, and then gets ``count`` and offsets.
     """
     from safetensors.torch import save
 
     # A file is the length of the header in 8 bytes, the header in JSON, and the tensors one after the other.
     empty = save({name: value[:0].cpu() for name, value in stored.items()}, {"node": node})
-    head = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")])
-    places, end = {}, 0
-    for name, entry in head.items():
+    header = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")])
+    places, end = {}, 0  # name → (offset after the header, bytes of one model); bytes of all tensors so far
+    for name, entry in header.items():
         if name != "__metadata__":
             size = stored[name][0].nbytes
             entry |= {"shape": [count, *entry["shape"][1:]], "data_offsets": [end, end + count * size]}
             places[name], end = (end, size), end + count * size
-    text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8 bytes
     start = 8 + len(text)
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         file.truncate(start + end)
     return {
-        name: np.memmap(path, np.uint8, "r+", start + offset, (count, size)) for name, (offset, size) in places.items()
+        name: np.memmap(path, np.uint8, mode="r+", offset=start + offset, shape=(count, size))
+        for name, (offset, size) in places.items()
     }
 
 
@@ -355,10 +348,10 @@ def read_models(path: str | Path) -> State:
     from safetensors import safe_open
 
     def read() -> State:
-        """Return the tensors; `files.checked` calls this, and turns errors of reading into ArtifactError."""
+        """Return the tensors, or raise FailedError. `files.checked` turns errors of reading into ArtifactError."""
         with safe_open(path, "pt") as file:
             files.same_node(path, (file.metadata() or {}).get("node"))
-            if set(file.keys()) == FAILURE:
+            if set(file.keys()) == FAILURE:  # a file by `write_failure`, whose tensors are texts
                 raise files.FailedError(*(bytes(file.get_tensor(name).tolist()).decode() for name in ("part", "why")))
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
 
@@ -379,8 +372,8 @@ def write_failure(path: str | Path, part: str, why: str) -> None:
 
 
 def initialised(build: Callable[[], nn.Module], seed: int, dtype: torch.dtype = torch.float32) -> nn.Module:
-    """Return a model that ``build`` makes, in the precision ``dtype``, whose initial weights depend on ``seed`` alone.
-    Torch's own random stream is left as it was."""
+    """Return a model that ``build`` makes, in the precision ``dtype``. Its initial weights depend on ``seed`` alone.
+    Torch's global generator is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(seed, "init"))
         return build().to(dtype)
@@ -390,20 +383,24 @@ class Teacher:
     """A frozen copy of a stack that predicts for the models of a batch, in evaluation mode, without gradients."""
 
     def __init__(self, stack: ModelStack) -> None:
-        self.parameters = {k: v.detach().clone() for k, v in stack.parameters.items()}
-        self.buffers = {k: v.detach().clone() for k, v in stack.buffers.items()}
-        # Tensors that deepcopy finds in its memo are not copied: the frozen weights replace them in every call.
+        """Copy the weights of the ``stack``, and its network in evaluation mode."""
+        self.parameters = {name: value.detach().clone() for name, value in stack.parameters.items()}
+        self.buffers = {name: value.detach().clone() for name, value in stack.buffers.items()}
+        # The network's own tensors are not copied, because the frozen weights replace them in every call: deepcopy
+        # takes what it finds in its memo.
         memo = {id(tensor): tensor for tensor in (*stack.model.parameters(), *stack.model.buffers())}
         self.engine = stack.engine.for_model(copy.deepcopy(stack.model, memo).eval())
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> Tensor:
-        """Return the outputs of the frozen models for ``batch.x``: logits [n, b, classes], or the batch's ``reading``.
-        The weights of the batch's models are taken once and kept in ``loss_state``."""
+        """Return the outputs of the frozen models for ``batch.x``: logits [n, b, classes], or the output of the models
+        that the batch's ``reading`` names.
+
+        The weights of the batch's models are selected once, and kept in the batch's ``loss_state``.
+        """
         if self not in batch.loss_state:
-            # The parameters, then the buffers, of the batch's models: name → [n, …].
-            batch.loss_state[self] = [
-                {k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers)
-            ]
+            parameters = {name: value[batch.models] for name, value in self.parameters.items()}
+            buffers = {name: value[batch.models] for name, value in self.buffers.items()}
+            batch.loss_state[self] = parameters, buffers
         parameters, buffers = batch.loss_state[self]
         return self.engine.forward(parameters, buffers, batch.x, batch.reading)

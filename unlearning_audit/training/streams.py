@@ -13,7 +13,8 @@ from unlearning_audit.training.losses import cross_entropy
 
 @dataclass(frozen=True)
 class Rows:
-    """Sample numbers of each model, ``index`` int64 [models, k]; all models have equally many.
+    """The samples that each model reads, by their numbers: ``index`` int64 [models, rows of a model]. All models have
+    equally many.
 
     ``fixed``: every pass reads them in this order instead of shuffling them.
     """
@@ -23,10 +24,11 @@ class Rows:
 
     @classmethod
     def where(cls, mask: np.ndarray) -> "Rows":
-        """Return the rows where ``mask`` bool [models, samples] is true.
+        """Return the rows of each model: the numbers of the samples for which ``mask`` bool [models, samples] is true
+        in its line.
 
-        Raises ValueError if the counts differ. Models that step together must have equally many samples, because padded
-        rows would enter the batch statistics.
+        Raises ValueError if models have different numbers of samples. Models that are trained together need equally
+        many: to fill up the smaller ones, batches would need extra samples, which batch normalisation would count.
         """
         counts = mask.sum(1)
         if counts.min() != counts.max():
@@ -34,9 +36,11 @@ class Rows:
                 f"models of one batch must have equally many samples, found {counts.min()} to {counts.max()}; "
                 "draw the memberships in balanced blocks"
             )
+        # `nonzero` lists the samples of the first model, then those of the second, and so on.
         return cls(np.nonzero(mask)[1].reshape(len(mask), int(counts[0])))
 
     def __len__(self) -> int:
+        """Return the number of rows of one model."""
         return int(self.index.shape[1])
 
     def __getitem__(self, models: list[int]) -> "Rows":
@@ -44,22 +48,22 @@ class Rows:
         return Rows(self.index[models], self.fixed)
 
     def __add__(self, rows: "Rows") -> "Rows":
-        """Return the rows of both, model by model."""
-        return Rows(np.concatenate([self.index, rows.index], 1))
+        """Return each model's rows followed by its rows of ``rows``. Their order is not fixed."""
+        return Rows(np.concatenate([self.index, rows.index], axis=1))
 
     def ranked(self, score: np.ndarray) -> "Rows":
         """Return each model's rows sorted by falling ``score`` float [samples]; every pass reads them in this order."""
         order = np.argsort(-score[self.index], axis=1, kind="stable")  # of each model's own rows
-        return Rows(np.take_along_axis(self.index, order, 1), fixed=True)
+        return Rows(np.take_along_axis(self.index, order, axis=1), fixed=True)
 
-    def sample(self, k: int, seeds: list[int], purpose: str) -> "Rows":
-        """Return ``k`` of each model's rows, drawn without replacement; all rows, in random order, if there are no
-        more.
+    def sample(self, count: int, seeds: list[int], purpose: str) -> "Rows":
+        """Return ``count`` of each model's rows, drawn at random without replacement. If a model has at most ``count``
+        rows, return all of them in random order.
 
-        ``seeds``: one for each model, which keys its draw together with ``purpose``.
+        ``seeds``: one for each model. A model's draw depends on its seed and on ``purpose``.
         """
-        draws = [generator(seed, purpose).permutation(len(self))[:k] for seed in seeds]
-        return Rows(np.take_along_axis(self.index, np.stack(draws), 1))
+        draws = [generator(seed, purpose).permutation(len(self))[:count] for seed in seeds]
+        return Rows(np.take_along_axis(self.index, np.stack(draws), axis=1))
 
 
 @dataclass
@@ -90,16 +94,16 @@ def fit_labels(batch: Batch) -> Tensor:
     return cross_entropy(batch.logits, batch.labels)
 
 
-def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
-    """Return the loss of training with class weights: cross-entropy times w_c / (mean w of the batch), with w_c =
-    1/n_c.
+def class_weighted_loss(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
+    """Return a loss in which rare classes count more: each sample's cross-entropy times its weight, over the mean
+    weight of the batch. The weight of a sample is 1/(number of samples of its class among the model's ``rows``).
 
-    ``labels`` int64 [samples], or [models, samples] if models have labels of their own. n_c is the number of samples of
-    class c among the ``rows`` of a model. The mean over a batch equals the weighted mean of torch's cross_entropy.
+    ``labels`` int64 [samples], or [models, samples] if models have labels of their own. The mean of this loss over a
+    batch equals torch's cross_entropy with these weights of classes.
     """
     index = torch.from_numpy(rows.index).to(labels.device)
+    # The class of each row of each model, [models, rows], and how many rows of each class a model has.
     classes = labels.expand(len(index), -1).gather(1, index) if labels.ndim == 1 else labels.gather(1, index)
-    # `classes` is the class of each of a model's rows; `counts` is n_c of every model, [models, classes].
     counts = torch.zeros(len(index), int(labels.max()) + 1, dtype=torch.float64, device=labels.device)
     counts.scatter_add_(1, classes, torch.ones_like(classes, dtype=torch.float64))
 
@@ -114,7 +118,7 @@ def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows, and the loss of a batch of them.
+    """Rows that models read in batches, and the loss of a batch.
 
     ``loss`` maps a Batch to one value per sample, [n, b]; a step minimises ``weight`` times their mean. Without a loss
     (None), the batch only provides logits to the later streams of the step. If a loss has a method ``begin``(epoch,
@@ -156,27 +160,28 @@ class Order:
         return -(-len(self.rows) // self.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Yield the rows int64 [n, b] of every batch, and the shifts of its images uint8 [n, b, 3], or None without
-        ``jitter``. n is the number of models and b the batch size; the last batch of a pass may be smaller.
+        """Yield batches without end: the rows int64 [n, b] of a batch, and the shifts of its images uint8 [n, b, 3], or
+        None without ``jitter``. n is the number of models and b the batch size.
 
-        Shifts are vertical and horizontal, 0–8, and flip, 0–1. Raises ValueError if there are no rows.
+        One pass reads all rows once; its last batch may be smaller. Shifts are those of `crop_and_flip`. Raises
+        ValueError if there are no rows.
         """
-        k = len(self.rows)
-        if not k:
+        count = len(self.rows)
+        if not count:
             raise ValueError("a stream has no rows to read; give every model at least one such sample")
         while True:
-            draws = [generator(seed, self.purpose, self.passes) for seed in self.seeds]
-            order = np.stack([np.arange(k) if self.rows.fixed else rng.permutation(k) for rng in draws])
-            index = torch.from_numpy(np.take_along_axis(self.rows.index, order, 1)).to(self.device)
+            generators = [generator(seed, self.purpose, self.passes) for seed in self.seeds]  # one for each model
+            order = np.stack([np.arange(count) if self.rows.fixed else rng.permutation(count) for rng in generators])
+            index = torch.from_numpy(np.take_along_axis(self.rows.index, order, axis=1)).to(self.device)
             shifts = None
             if self.jitter:
-                # Two shifts of 0 to 8 pixels, and 0 or 1 to mirror.
-                offsets = np.stack([rng.integers(0, [9, 9, 2], (k, 3), dtype=np.uint8) for rng in draws])
+                # Two shifts from 0 to 8 pixels, and 0 or 1 to mirror.
+                offsets = np.stack([rng.integers(0, [9, 9, 2], (count, 3), dtype=np.uint8) for rng in generators])
                 shifts = torch.from_numpy(offsets).to(self.device)
             self.passes += 1
-            for start in range(0, k, self.batch_size):
-                part = slice(start, start + self.batch_size)
-                yield index[:, part], None if shifts is None else shifts[:, part]
+            for start in range(0, count, self.batch_size):
+                batch = slice(start, start + self.batch_size)
+                yield index[:, batch], None if shifts is None else shifts[:, batch]
 
 
 def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
@@ -190,12 +195,13 @@ def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
     if x.ndim != 5:
         raise ValueError(f"augment: crop_flip is for images, and a sample here is {tuple(x.shape[2:])}; set it to none")
     padded = torch.nn.functional.pad(x.flatten(0, 1), (4, 4, 4, 4))
-    draws = torch.as_tensor(jitter, device=x.device).reshape(-1, 3).long()
+    shifts = torch.as_tensor(jitter, device=x.device).reshape(-1, 3).long()  # of all images, [n·b, 3]
     height, width = x.shape[-2:]
-    rows = draws[:, :1] + torch.arange(height, device=x.device)
-    columns = torch.arange(width, device=x.device).expand(len(draws), width)
-    columns = draws[:, 1:2] + torch.where(draws[:, 2:] == 1, width - 1 - columns, columns)
-    sample = torch.arange(len(draws), device=x.device)[:, None, None]
-    # NumPy-style indexing around a slice moves the channels to the end.
-    moved = padded[sample, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    # Which row and which column of the padded image each pixel of the result is taken from: [n·b, h] and [n·b, w].
+    rows = shifts[:, :1] + torch.arange(height, device=x.device)
+    columns = torch.arange(width, device=x.device).expand(len(shifts), width)
+    columns = shifts[:, 1:2] + torch.where(shifts[:, 2:] == 1, width - 1 - columns, columns)
+    image = torch.arange(len(shifts), device=x.device)[:, None, None]
+    # An index on both sides of the slice moves the channels to the end, and `permute` moves them back.
+    moved = padded[image, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
     return moved.reshape(x.shape)

@@ -11,36 +11,37 @@ CHUNK, NUMBERS = 64, 2**26
 
 
 def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
-    """Return four values for every scored token of the samples with the numbers ``rows`` int64 [rows]: float32 [models,
-    rows, most, 4], NaN after a sample's last scored token.
+    """Return four values (`four_values`) for every scored token of the samples with the numbers ``rows`` int64 [rows]:
+    float32 [models, rows, most, 4], NaN after a sample's last scored token.
 
     A token is scored if it is not negative and not the first. ``most`` is the largest number of scored tokens of a
-    sample in the stack. The values are log p of the token; mean and standard deviation of log p under the model's own
-    prediction; and the token's rank in the prediction, 0 for the most probable (of equals, the first). Raises
-    ValueError for models that do not predict tokens.
+    sample in the stack. Raises ValueError for models that do not predict tokens.
     """
     if "tokens" not in stack.readings:
         raise ValueError("an attack or metric reads single tokens, which only language models predict; leave it out")
     of_models, most = [], int((stack.x[:, 1:] >= 0).sum(1).max())
     for model in range(len(stack)):
-        weights = stack.state(model)
-        parts = [stack.x[part.to(stack.device)] for part in torch.from_numpy(rows).split(chunk(stack))]
-        values = [packed(four_values(stack.answers(weights, x, "tokens"), x), x, most) for x in parts]
-        of_models.append(torch.cat(values).cpu().numpy())
+        weights, of_chunks = stack.state(model), []
+        for chunk in torch.from_numpy(rows).split(samples_at_once(stack)):
+            x = stack.x[chunk.to(stack.device)]
+            values = four_values(stack.answers(weights, x, "tokens"), x)
+            of_chunks.append(scored_only(values, x, most))
+        of_models.append(torch.cat(of_chunks).cpu().numpy())
     return np.stack(of_models)
 
 
-def chunk(stack: Models) -> int:
-    """Return the number of samples that are processed at once, so that their logits are at most `NUMBERS` values."""
+def samples_at_once(stack: Models) -> int:
+    """Return the number of samples that are processed at once: `CHUNK`, or fewer if their logits would be more than
+    `NUMBERS` values."""
     return max(1, min(CHUNK, NUMBERS // (stack.x.shape[1] * stack.vocabulary)))
 
 
-def packed(values: Tensor, x: Tensor, most: int) -> Tensor:
-    """Return the four values of scored tokens only, [rows, most, 4], from those of all tokens, ``values`` [rows, length
-    − 1, 4].
+def scored_only(values: Tensor, x: Tensor, most: int) -> Tensor:
+    """Return the four values of the scored tokens of each row, moved to the start of the row: [rows, most, 4].
 
-    ``x`` int [rows, length]: the tokens, negative where they are not scored. Rows with fewer than ``most`` scored
-    tokens end in values of other tokens, which are NaN.
+    ``values`` [rows, length − 1, 4]: those of all tokens but the first; ``x`` int [rows, length]: the tokens, negative
+    where they are not scored. A row with fewer than ``most`` scored tokens ends with values of other tokens, which are
+    NaN.
     """
     # Stably sorted, scored tokens come first and stay in their order.
     order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
@@ -50,9 +51,9 @@ def packed(values: Tensor, x: Tensor, most: int) -> Tensor:
 def four_values(logits: Tensor, x: Tensor) -> Tensor:
     """Return four values for every token but the first, float32 [rows, length − 1, 4], NaN where a token is not scored.
 
-    They are log p of the token; mean and standard deviation of log p under the model's own prediction; and the token's
-    rank in it. ``logits`` [rows, length − 1, vocabulary]; ``x`` int [rows, length]: tokens. A token that is not
-    scored is stored as ~token, which is negative.
+    They are log p of the token; mean and standard deviation of log p if the token were drawn from the model's own
+    prediction; and the token's rank in the prediction, 0 for the most probable. ``logits`` [rows, length − 1,
+    vocabulary]; ``x`` int [rows, length]: tokens. A token that is not scored is stored as ~token, which is negative.
     """
     logp = logits.log_softmax(-1)
     ids = torch.where(x < 0, ~x, x).long()[:, 1:, None]  # gather needs valid tokens also where NaN replaces the values

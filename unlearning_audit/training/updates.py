@@ -20,13 +20,14 @@ class Updates:
     """The base of the optimisers of ``parameters``, with the learning rate ``lr``, ``momentum`` and ``weight_decay`` as
     in torch.optim. The current learning rate is ``param_groups[0]["lr"]``, as in torch.
 
-    For recorded steps, ``rate`` is a tensor [] that holds the learning rate, so that a recording follows a schedule;
-    counts of steps are then on the parameters' device.
+    For steps that are replayed from CUDA graphs, ``rate`` is a tensor [] that holds the learning rate, so that a graph
+    follows a schedule; counts of steps are then on the parameters' device. For other steps it is None.
     """
 
     def __init__(
         self, parameters: list[Tensor], *, lr: float, momentum: float, weight_decay: float, rate: Tensor | None = None
     ) -> None:
+        """Keep the settings. Subclasses add tensors that begin at 0, such as velocities."""
         self.parameters = parameters
         self.param_groups = [{"lr": lr}]
         self.momentum, self.weight_decay, self.rate = momentum, weight_decay, rate
@@ -38,16 +39,17 @@ class Updates:
             self.rate.fill_(rate)
 
     def state(self) -> list[Tensor]:
-        """Return the optimiser's state: the tensors that a step changes besides the parameters."""
+        """Return the tensors that a step changes besides the parameters, themselves and not copies."""
         raise NotImplementedError
 
     def load(self, state: list[Tensor]) -> None:
-        """Restore a state that `state` returned. Raises ValueError for the state of another optimiser."""
-        places = self.state()
-        if [place.shape for place in places] != [value.shape for value in state]:
+        """Copy into the optimiser a ``state`` that `state` returned earlier. Raises ValueError for the state of another
+        optimiser."""
+        own_state = self.state()
+        if [own.shape for own in own_state] != [value.shape for value in state]:
             raise ValueError("the state is of another optimiser, or of other parameters")
-        for place, value in zip(places, state, strict=True):
-            place.copy_(value)
+        for own, value in zip(own_state, state, strict=True):
+            own.copy_(value)
 
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to None."""
@@ -56,15 +58,15 @@ class Updates:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Update the parameters once. Parameters without a gradient stay."""
-        positions = [i for i, p in enumerate(self.parameters) if p.grad is not None]
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        """Update all parameters that have a gradient once. The others stay."""
+        positions = [i for i, parameter in enumerate(self.parameters) if parameter.grad is not None]
+        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         if positions:
-            self._move([self.parameters[i] for i in positions], gradients, positions)
+            self._update([self.parameters[i] for i in positions], gradients, positions)
 
     def _zeros(self) -> list[Tensor]:
         """Return a tensor of zeros for each parameter, of its shape."""
-        return [torch.zeros_like(p) for p in self.parameters]
+        return [torch.zeros_like(parameter) for parameter in self.parameters]
 
     def _counts(self) -> list[Tensor]:
         """Return a count of steps for each parameter, a tensor [] that is 0 at first."""
@@ -74,14 +76,14 @@ class Updates:
         return [torch.zeros((), dtype=torch.float64, device=self.rate.device) for _ in self.parameters]
 
     def _settings(self) -> dict[str, Any]:
-        """Return the arguments of torch's kernel for the learning rate and the kind of kernel. The rate is a number, or
-        the tensor ``rate`` for recorded steps, which are "capturable" on a card."""
+        """Return the arguments of torch's kernel that say the learning rate and the kind of kernel. For steps that are
+        replayed from CUDA graphs, the rate is the tensor ``rate``, and the kernel is one that a graph may hold."""
         if self.rate is None:
             return {"lr": self.param_groups[0]["lr"], "foreach": True}
         return {"lr": self.rate, "foreach": self.rate.is_cuda, "capturable": self.rate.is_cuda}
 
-    def _move(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update the ``parameters``, which have these ``positions`` among all, by their ``gradients``."""
+    def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
+        """Update some ``parameters`` by their ``gradients``. ``positions``: their places among all parameters."""
         raise NotImplementedError
 
 
@@ -92,19 +94,20 @@ class SGD(Updates):
     """
 
     def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
+        """Start with velocities of 0 for a momentum, and without velocities for none."""
         super().__init__(parameters, **settings)
         self.velocity = self._zeros() if self.momentum else []
 
     def state(self) -> list[Tensor]:
-        """Return the velocities; none without momentum."""
+        """Return the velocity of each parameter; none without momentum."""
         return self.velocity
 
-    def _move(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update the ``parameters``, which have these ``positions`` among all, by their ``gradients``, and update their
-        velocities."""
+    def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
+        """Update some ``parameters`` and their velocities by their ``gradients``.
+        ``positions``: their places among all parameters."""
         velocity = [self.velocity[i] for i in positions] if self.momentum else []
         if self.rate is not None:  # torch's only kernel that takes the learning rate as a tensor
-            buffers: list[Tensor | None] = [*velocity] or [None] * len(positions)
+            buffers: list[Tensor | None] = [*velocity] or [None for _ in positions]  # None: without momentum
             sgd(
                 parameters, gradients, buffers, fused=True, lr=self.rate, momentum=self.momentum,
                 weight_decay=self.weight_decay, dampening=0, nesterov=False, maximize=False,
@@ -126,16 +129,17 @@ class Adam(Updates):
     kernel: Callable[..., None] = staticmethod(adam)
 
     def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
+        """Start with moments and counts of 0. ``settings``: those of `Updates`."""
         super().__init__(parameters, **settings)
         self.first, self.second, self.steps = self._zeros(), self._zeros(), self._counts()
 
     def state(self) -> list[Tensor]:
-        """Return the first and second moments of gradients and the counts of steps, of each parameter."""
+        """Return the first moment of the gradients, the second, and the count of steps of each parameter."""
         return [*self.first, *self.second, *self.steps]
 
-    def _move(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update the ``parameters``, which have these ``positions`` among all, by their ``gradients``, and update their
-        moments and counts of steps."""
+    def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
+        """Update some ``parameters``, their moments and their counts of steps by their ``gradients``.
+        ``positions``: their places among all parameters."""
         first, second, steps = ([state[i] for i in positions] for state in (self.first, self.second, self.steps))
         self.kernel(
             parameters, gradients, first, second, [], steps, weight_decay=self.weight_decay, amsgrad=False, beta1=0.9,
@@ -153,16 +157,17 @@ class RMSprop(Updates):
     """RMSprop with momentum, as torch.optim.RMSprop with its default α and ε."""
 
     def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
+        """Start with mean squares, velocities and counts of 0. ``settings``: those of `Updates`."""
         super().__init__(parameters, **settings)
         self.square, self.velocity, self.steps = self._zeros(), self._zeros(), self._counts()
 
     def state(self) -> list[Tensor]:
-        """Return the mean squares of gradients, the velocities and the counts of steps, of each parameter."""
+        """Return the mean square of the gradients, the velocity and the count of steps of each parameter."""
         return [*self.square, *self.velocity, *self.steps]
 
-    def _move(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update the ``parameters``, which have these ``positions`` among all, by their ``gradients``, and update their
-        mean squares, velocities and counts of steps."""
+    def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
+        """Update some ``parameters``, their mean squares, velocities and counts of steps by their ``gradients``.
+        ``positions``: their places among all parameters."""
         square, velocity, steps = ([state[i] for i in positions] for state in (self.square, self.velocity, self.steps))
         rmsprop(
             parameters, gradients, square, [], velocity if self.momentum else [], steps, alpha=0.99, eps=1e-8,

@@ -16,7 +16,7 @@ from unlearning_audit.store.files import FailedError, Json
 from unlearning_audit.training import card
 from unlearning_audit.training.engine import forward_one
 from unlearning_audit.training.recipe import Recipe
-from unlearning_audit.training.stack import ModelStack, read_models, shelf
+from unlearning_audit.training.stack import ModelStack, read_models, writing_in_portions
 
 # One thread per process: more would change the last bits of sums and slow small models down.
 torch.set_num_threads(1)
@@ -217,7 +217,7 @@ def dump(
     """
     facts: dict[str, Any] = {"models": len(copies)}
     answers = np.empty(0)
-    with shelf(models, len(copies)) if models is not None else nullcontext() as write:
+    with writing_in_portions(models, len(copies)) if models is not None else nullcontext() as write:
         for part, _, stack in stacks:
             with guarded():
                 answered = stack.logits()

@@ -58,7 +58,7 @@ def run(device: str) -> Iterator[Check]:
         try:
             passed, result = ask()
         except Exception as error:
-            passed, result = False, f"{type(error).__name__}: {card.sentence(error)}"
+            passed, result = False, f"{type(error).__name__}: {card.first_line(error)}"
         yield Check(name, passed, result, round(time.perf_counter() - start, 2))
 
 
