@@ -228,8 +228,8 @@ class Evaluation(Cohort):
         """Return the models called ``name``, or None if there are none.
 
         The defender's are called "original", "retrain" and "retrain_control". The adversary's are called "shadow" after
-        unlearning, and "shadow_original" and so on otherwise. If retrained models are audited, "retrain" stands for
-        their controls, which are retrained independently, and there are no others.
+        unlearning, "shadow_original" before it, and "shadow_retrain" if retrained. If retrained models are audited,
+        "retrain" stands for their controls, which are retrained independently, and "retrain_control" for none.
         """
         if self.imported:
             return self.others.get(name)

@@ -65,8 +65,8 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
     samples = logits.shape[1]
     test = source.load("test") if "test" in files else np.zeros(samples, bool)
     membership = _membership(source, population, logits.shape[:2], test, labels)
-    index = np.arange(samples)
-    data = Data(np.zeros((samples, 0), np.float32), y, test.astype(np.uint8), y, index, logits.shape[2])
+    x, index = np.zeros((samples, 0), np.float32), np.arange(samples)
+    data = Data(x, y=y, part=test.astype(np.uint8), y_clean=y, index=index, classes=logits.shape[2])
     return data, membership, Logits(logits, index, y)
 
 

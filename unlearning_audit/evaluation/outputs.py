@@ -138,8 +138,8 @@ class Outputs:
         return Gradients.concatenate([batch["gradients"] for batch in self._signals_by_batch])
 
     def of_signal(self, name: str) -> BySample | None:
-        """Return the signal ``name`` of all models, on the samples that any batch has. A value is NaN where a batch
-        does not have the sample. Returns None if a batch does not have the signal."""
+        """Return the signal ``name`` of all models, on the samples that any batch has; None if a batch does not have
+        the signal. A value is NaN where a batch does not have the sample. The signal is cached."""
         if any(name not in batch for batch in self._signals_by_batch):
             return None
         if name in self._signals:

@@ -142,7 +142,7 @@ def same_samples(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> None:
     audited, of_shadow = labels(logits, y), labels(shadow.logits, shadow.y)
     # A protocol may give models labels of their own. A sample counts as the same if some audited and some shadow model
     # have the same label for it.
-    shared = sum((audited == of_model).any(axis=0) for of_model in of_shadow) > 0
+    shared = sum((audited == shadow_labels).any(axis=0) for shadow_labels in of_shadow) > 0
     if shared.mean() < 0.9:
         raise ValueError(
             f"{(~shared).sum()} of {len(shared)} samples have other labels in the shadow models than in the audited "
@@ -150,7 +150,7 @@ def same_samples(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> None:
         )
     for model, of_model in enumerate(logits):
         # Shadow models that agree on the first sample are compared on all. Constant logits prove nothing.
-        twins = np.flatnonzero((shadow.logits[:, 0] == of_model[0]).all(axis=-1))
+        twins = np.flatnonzero((shadow.logits[:, 0] == of_model[0]).all(axis=-1))  # numbers of shadow models
         if any(np.array_equal(of_model, shadow.logits[twin]) for twin in twins) and np.ptp(of_model) > 0:
             raise ValueError(f"audited model {model} is also a shadow model: leave it out of its own shadow models")
 

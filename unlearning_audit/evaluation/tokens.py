@@ -15,9 +15,9 @@ def lowest(value: np.ndarray, share: float) -> np.ndarray:
     count = (~np.isnan(value)).sum(-1)
     # 1e-9 keeps a rounding error from taking a token away.
     count_lowest = np.maximum((share * count + 1e-9).astype(int), 1)
-    order = np.sort(value, axis=-1)  # NaN is sorted to the end
+    ascending = np.sort(value, axis=-1)  # NaN is sorted to the end
     used = np.arange(value.shape[-1]) < count_lowest[..., None]
-    return np.asarray(np.where(used, order, 0.0).sum(-1) / count_lowest)
+    return np.asarray(np.where(used, ascending, 0.0).sum(-1) / count_lowest)
 
 
 def thresholded(

@@ -45,11 +45,12 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
         published[name] = jackknife_mean(per_sample, note + _note_on_empty_bins(phi, reference, per_sample[0]))
     tail = stats.quantile_interval(values=klom.divergence(margin=audited, reference=reference), share=0.95)
     published["klom_p95"] = noted(tail, note, "interval over samples")
-    coarse, on_all, n = _coarse_klom(all_models, options), all_models[-1], audited.shape[1]
+    # The numbers of the verdict take all models, and so does their note.
+    coarse, note_on_all, n = _coarse_klom(all_models, options), all_models[-1], audited.shape[1]
     deciding = {
-        "klom_coarse": jackknife_mean(coarse[:, 0], on_all),
-        "klom_coarse_null": jackknife_mean(coarse[:, 1], on_all),
-        "klom_over_null": jackknife.estimate(per_sample=coarse, combine=np.subtract, n=n, note=on_all),
+        "klom_coarse": jackknife_mean(coarse[:, 0], note_on_all),
+        "klom_coarse_null": jackknife_mean(coarse[:, 1], note_on_all),
+        "klom_over_null": jackknife.estimate(per_sample=coarse, combine=np.subtract, n=n, note=note_on_all),
     }
     return table(published, models=len(audited)) + table(deciding, models=len(all_models[0]))
 

@@ -244,8 +244,8 @@ def _rows(counts: Counts, model: int | None, delta: float, tosses: list[Toss]) -
         remark = "; ".join(filter(None, (f"{guesses.right} of {guesses.pairs} right", together, remark)))
         p = audit.p_value(guesses=guesses)
         least = audit.detectable(pairs=guesses.pairs, attacks=guesses.attacks)
-        missed = f"a trace that guesses less than {least:.2f} right may have been missed"
-        missed = "too few pairs" if np.isnan(least) else missed
+        undetected = f"a trace that guesses less than {least:.2f} right may have been missed"
+        missed = "too few pairs" if np.isnan(least) else undetected  # NaN: no number of right guesses is significant
         note, n = missed if p > audit.ALPHA else "", guesses.pairs  # p > ALPHA: no trace was found
         estimates: dict[str, Estimate] = {
             "one_run_p": Estimate(p, low=np.nan, high=np.nan, n=n, note=note),
