@@ -30,10 +30,11 @@ def make(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str
 
 @script
 def data(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
-    """Write a data set. A user's own source is read in a separate process.
+    """Write a data set to the file ``data``; return counts for the spec. A user's own source is read in a separate
+    process.
 
-    ``place``: where the source lies, and under "where", its path in the study. It is not part of the settings, because
-    it changes no sample.
+    ``settings``: the source, its options, and how its samples are used. ``place``: where the source lies, and under
+    "where", its path in the study. The place is not part of the settings, because it changes no sample.
     """
     terms = place.get("terms", {})
     return isolated(lambda: make(data, settings, place), place.get("file"), where=place["where"], **terms)

@@ -11,25 +11,26 @@ import library  # noqa: F401 (the library is found by it)
 
 from unlearning_audit.plugins.guard import MachineError, of_machine
 from unlearning_audit.store.files import seal, unwritable, write_spec
-from unlearning_audit.workflow.jobs import arguments_of, made, make
+from unlearning_audit.workflow.jobs import arguments_of, make_part, run_and_record
 
 
 def script(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run ``function`` if Snakemake started this script, and return it; otherwise only return it.
 
     Each argument is filled by its name from the rule's inputs, outputs, params and wildcards; ``**files`` takes all
-    other inputs. Before that, it is checked that the user's files have not changed since the run was planned.
+    inputs.
 
-    If the rule has an output ``spec``, that file is written last: settings, inputs, checksums of the other outputs,
-    package versions, device, seconds, memory, and what the function returned. Further results that the plan assigns to
-    this job (``parts``) are computed just before it is written; one that fails is printed and gets a job of its own.
-    Without a spec, a file beside each output holds its checksum.
+    If the rule has an output ``spec``, it is first checked that the user's files have not changed since the run was
+    planned. The spec is written last: settings, inputs, checksums of the other outputs, package versions, device,
+    seconds, memory, and what the function returned. Further results that the plan assigns to this job (``parts``) are
+    computed just before the spec is written; if one fails, its error is printed, and the next run gives it a job of its
+    own. Without a spec, a file beside each output holds its checksum.
 
     If anything else fails, the traceback is written to the log, one sentence is printed, and the process ends with
     status 1. A ValueError is an error that the user can correct; other errors are reported as a fault of the machine or
     a defect.
     """
-    job = getattr(sys.modules["__main__"], "snakemake", None)
+    job = getattr(sys.modules["__main__"], "snakemake", None)  # Snakemake puts it into the script that it starts
     if job is None:
         return function
     try:
@@ -46,10 +47,10 @@ def script(function: Callable[..., Any]) -> Callable[..., Any]:
     inputs = place.get("inputs") or dict(job.input.items())
     try:
         if "spec" in outputs:
-            spec = made(function, job.rule, params["settings"], inputs, outputs, place)
+            spec = run_and_record(function, job.rule, params["settings"], inputs, outputs, place)
             for part in place.get("parts", {}).values():
                 try:
-                    make(**part)
+                    make_part(**part)
                 except Exception as error:  # the other results are kept: the part gets a job of its own
                     traceback.print_exc(file=log)
                     print(f"\n{part['stage']}: {error} (more in {job.log[0]})\n", file=sys.__stderr__, flush=True)

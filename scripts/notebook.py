@@ -20,11 +20,11 @@ def text(notebook: dict[str, Any]) -> str:
         source = "".join(cell["source"])
         parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
         for output in cell.get("outputs", ()):
-            data = output.get("data", {"text/plain": output.get("text", "")})
-            shown = next(kind for kind in ("image/svg+xml", "text/html", "text/plain") if kind in data)
-            block = "".join(data[shown])
-            # In Markdown, a blank line would end the HTML.
-            parts.append(
-                f"```text\n{block}\n```" if shown == "text/plain" else f"<div>{block}</div>".replace("\n\n", "\n")
-            )
+            data = output.get("data", {"text/plain": output.get("text", "")})  # what is printed has only a text
+            kind = next(kind for kind in ("image/svg+xml", "text/html", "text/plain") if kind in data)
+            block = "".join(data[kind])
+            if kind == "text/plain":
+                parts.append(f"```text\n{block}\n```")
+            else:  # in Markdown, a blank line would end the HTML
+                parts.append(f"<div>{block}</div>".replace("\n\n", "\n"))
     return "\n\n".join(parts)

@@ -13,11 +13,11 @@ from unlearning_audit.training import card
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
-from unlearning_audit.workflow.attempt import of_model
+from unlearning_audit.workflow.attempt import guard_model
 from unlearning_audit.workflow.open_stack import builder, check_tokens, device_facts
 
 
-def learned(
+def train_base(
     samples: Data, public: np.ndarray, models: str, settings: dict[str, Any], place: dict[str, Any]
 ) -> dict[str, Any]:
     """Train one model on the texts ``public`` (int64 [texts, tokens]), write its weights to the file ``models``, and
@@ -53,9 +53,9 @@ def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, 
         raise ValueError(f"{data}: there is no public text to pretrain on; leave out base under model")
     models = str(Path(models).absolute())  # a model may change the folder
 
-    def learn() -> dict[str, Any]:
-        """Train with errors of a user's own model raised as PluginError, and return facts for the spec."""
-        with of_model(settings, place):
-            return learned(samples, public, models, settings, place)
+    def train() -> dict[str, Any]:
+        """Train, and return facts for the spec. Errors of a user's own model are raised as PluginError."""
+        with guard_model(settings, place):
+            return train_base(samples, public, models, settings, place)
 
-    return isolated(learn, place.get("file"), where=place.get("where", "model"), **place.get("terms", {}))
+    return isolated(train, place.get("file"), where=place.get("where", "model"), **place.get("terms", {}))

@@ -20,7 +20,7 @@ def make(
     data: str, membership: str, settings: dict[str, Any], place: dict[str, Any], selection: list[str] | None
 ) -> dict[str, Any]:
     """Draw the memberships of one batch of models and write them to the file ``membership``; return counts for the
-    spec.
+    job's spec.json.
 
     ``settings`` has the protocol, its options, the population and the blocks to draw (numbers; the models of one block
     are drawn together), and ``request`` in a sequence of requests; ``place["file"]`` is the protocol's file;
@@ -31,8 +31,10 @@ def make(
     samples = Data.read(data)
     selected = (Selection.read(selection[0], samples=len(samples.y)),) if selection else ()
 
-    # An error in a protocol of the library is a defect; one in a user's file is a result on that file.
-    with nullcontext() if in_library(protocol.__file__) else guard(protocol.__file__, but=ArtifactError):
+    # An error in a protocol of the library is a defect. One in a user's file is raised as PluginError, which names the
+    # file, unless it is an error of data that the protocol reads.
+    guarded = nullcontext() if in_library(protocol.__file__) else guard(protocol.__file__, but=ArtifactError)
+    with guarded:
         arguments = (settings["population"], samples, options, settings["seed"], *selected)
         memberships = Membership.concatenate([protocol.draw(block, *arguments) for block in settings["blocks"]])
     if selected:
@@ -67,5 +69,5 @@ def splits(
     Returns counts for the spec: models, forgotten samples and training samples of the first model. They include samples
     that have an exact copy in another role, summed over models: a sample whose copy is retained cannot be forgotten.
     """
-    make_one, terms = partial(make, data, membership, settings, place, selection), place.get("terms", {})
-    return isolated(make_one, place["file"], where=place["where"], **terms)
+    draw = partial(make, data, membership, settings, place, selection)
+    return isolated(draw, place["file"], where=place["where"], **place.get("terms", {}))

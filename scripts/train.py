@@ -11,8 +11,8 @@ from unlearning_audit.store.files import Json
 from unlearning_audit.training import checkpoints
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
-from unlearning_audit.workflow.attempt import attempt, of_model
-from unlearning_audit.workflow.open_stack import dump, opened
+from unlearning_audit.workflow.attempt import attempt, guard_model
+from unlearning_audit.workflow.open_stack import open_stacks, write_outputs
 
 
 @script
@@ -22,26 +22,28 @@ def train(
     """Train each original model on its own rows by the study's recipe, and write weights and logits; return facts for
     the spec.
 
-    Models with the same seed are one original, which is trained once. If training fails, the reason is written in place
-    of the weights and the logits. ``splits``: one file, the memberships. ``base``: at most one file, the weights that
-    all models start from. ``place``: the path and limits of a user's file for the model. Checkpoints beside ``models``
-    let a stopped job go on; they are removed at the end.
+    Models with the same seed are one original, which is trained once, and the file of weights has it several times. If
+    training fails, the reason is written in place of the weights and the logits. ``splits``: one file, the memberships.
+    ``base``: at most one file, the weights that all models start from. ``place``: the path and limits of a user's file
+    for the model. Checkpoints beside ``models`` let a stopped job go on; they are removed at the end.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
-    originals, copies = membership.originals()
+    originals, copies = membership.originals()  # the numbers of the originals; of each model, which original it is
     of_originals, queried = membership[originals], np.any(membership.queries, axis=0)
 
-    def trained() -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
+    def train_stacks() -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
         """Train the originals, as many at once as memory holds, and yield their numbers, memberships and models."""
-        for part, member, stack in opened(samples, of_originals, settings, place, base):
+        for part, member, stack in open_stacks(samples, of_originals, settings, place, base):
             stack.checkpoints = checkpoints.Checkpoints(Path(models).parent, part)
-            with of_model(settings, place):
+            with guard_model(settings, place):
                 stack.train(Rows.where(member.train), record=member.forget if stack.recipe.record_updates else None)
             yield part, member, stack
 
     def make() -> Json:
         """Train, write the weights and logits of all models, and return facts for the spec."""
-        return dump(trained(), samples, models, logits, copies, queried, lambda: of_model(settings, place))
+        return write_outputs(
+            train_stacks(), samples, models, logits, copies, queried, lambda: guard_model(settings, place)
+        )
 
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder
     facts = attempt(make, models, logits, "model", place["file"], **place.get("terms", {}))

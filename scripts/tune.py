@@ -13,24 +13,17 @@ from unlearning_audit.workflow.campaign import Campaign
 
 @script
 def tune(
-    data: str,
-    splits: list[str],
-    trained: list[str],
-    originals: list[str],
-    retrained: list[str],
-    chosen: str,
-    trials: str,
-    settings: dict[str, Any],
-    place: dict[str, Any],
-    base: Sequence[str] = (),
-) -> dict[str, Any]:
+    data: str, splits: list[str], trained: list[str], originals: list[str], retrained: list[str], chosen: str,
+    trials: str, settings: dict[str, Any], place: dict[str, Any], base: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     """Try settings of a method on models that forget, and write the setting that comes nearest to retraining to
-    ``chosen``. All trials and their distances are written to ``trials``.
+    ``chosen``. All trials and their distances are written to ``trials``. Returns facts for the spec.
 
     ``trained``: the models before unlearning; ``originals`` and ``retrained``: the logits of these and of retrained
-    models; ``base``: at most one file, the weights that training starts from. A user's own method runs in a separate
-    process. Returns facts for the spec.
+    models; ``base``: at most one file, the weights that training starts from. Lists of the other inputs have one file
+    each. A user's own method runs in a separate process.
     """
+    # A method may change the working directory.
     chosen, trials, data = (str(Path(path).absolute()) for path in (chosen, trials, data))
     file = settings["method_options"].get("file") or place.get("method_file")
 

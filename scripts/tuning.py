@@ -22,16 +22,13 @@ def _standings(settings: dict[str, Any]) -> list[dict[str, Any]]:
     (what each model and sample adds to the numbers that decide verdicts). ``settings`` also has the margins, and the
     number and seed of the random draws for intervals.
     """
-    places = settings["places"]
-    scenarios = [{method["method"]: effects.read(method["effects"]) for method in place["methods"]} for place in places]
-    classes = {
-        (place["scenario"], place["setting"]): {
-            row["method"]: row["verdict"] for row in verdicts.read(place["verdicts"], verdicts.VERDICTS)
-        }
-        for place in places
-    }
+    effects_of, verdicts_of = [], {}
+    for place in settings["places"]:
+        effects_of.append({method["method"]: effects.read(method["effects"]) for method in place["methods"]})
+        rows = verdicts.read(place["verdicts"], verdicts.VERDICTS)
+        verdicts_of[place["scenario"], place["setting"]] = {row["method"]: row["verdict"] for row in rows}
     options = {name: settings[name] for name in ("margins", "draws", "seed")}
-    return standings_table.lines(standings(scenarios, **options), classes)
+    return standings_table.lines(standings(effects_of, **options), verdicts_of)
 
 
 @script
@@ -42,10 +39,10 @@ def tuning(settings: dict[str, Any], **shown: str) -> None:
     distances; ``settings["places"]``: for each scenario and setting, the files of verdicts and effects.
     ``shown``: the files to write, by the names of `workflow.parameters.shown`.
     """
-    campaigns = []
+    campaigns = []  # one for each tuned method
     for files in settings["campaigns"]:
         trials = read(files["trials"])
-        # A trial names its deciding metric with the attack behind it, such as "auc (kde)".
+        # A trial names its deciding metric with the attack behind it, such as "auc (kde)"; a failed trial names none.
         margins = {row["metric"].partition(" ")[0]: row["margin"] for row in trials if row["metric"]}
         audited = tuning_table.distances(verdicts.read(files["distances"], verdicts.DISTANCES), margins)
         seconds = read_json(files["spec"])["seconds"]["process"]

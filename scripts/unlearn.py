@@ -17,7 +17,7 @@ from unlearning_audit.training.stack import ModelStack, writing_in_portions
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow import influence
 from unlearning_audit.workflow.attempt import attempt, run_method
-from unlearning_audit.workflow.open_stack import dump, opened
+from unlearning_audit.workflow.open_stack import open_stacks, write_outputs
 
 
 def task_of(
@@ -40,11 +40,11 @@ def task_of(
 Context = tuple[Data, Membership, str, dict[str, Any], dict[str, Any], Sequence[str]]
 
 
-def forgotten(
+def unlearned_stacks(
     context: Context, facts: dict[str, Any], folder: Path | None = None, like: Sequence[str] = ()
 ) -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
-    """Unlearn, and yield the models of each part of the batch: their numbers in the batch int64 [models], their
-    memberships and the models.
+    """Unlearn the models of a batch, portion by portion; yield of each portion the numbers of its models in the batch,
+    int64 [models], their memberships and the models.
 
     ``context``: (data, memberships, file of the trained models, settings, place, files of base weights). ``facts`` is
     filled with what the spec records: seconds and privacy budget. ``folder``: where a method that trains keeps
@@ -52,9 +52,9 @@ def forgotten(
     whose change it matches in size.
     """
     data, membership, trained, settings, place, base = context
-    for part, member, stack in opened(data, membership, settings, place, base, trained):
+    for part, member, stack in open_stacks(data, membership, settings, place, base, trained):
         stack.checkpoints = checkpoints.Checkpoints(folder, part) if folder else None
-        for path in like:  # at most one
+        for path in like:  # at most one; ``alike`` are the models after the other method
             stack.alike = stack.copy()
             stack.alike.load(path, models=part)
         seconds = run_method(stack, *task_of(stack, member, settings, place), file_of(settings, place))
@@ -63,7 +63,7 @@ def forgotten(
         yield part, member, stack
 
 
-def weights(models: str, context: Context) -> dict[str, Any]:
+def write_weights(models: str, context: Context) -> dict[str, Any]:
     """Unlearn all models and write only their weights to ``models``, for a user's method, whose process must not
     compute logits; return facts for the spec.
 
@@ -72,25 +72,25 @@ def weights(models: str, context: Context) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     _, membership, _, settings, place, _ = context
     with writing_in_portions(models, len(membership.seed)) as write:
-        for part, _, stack in forgotten(context, facts):
+        for part, _, stack in unlearned_stacks(context, facts):
             with guard(file_of(settings, place)):
                 write(part, stack)
     return facts
 
 
 def file_of(settings: dict[str, Any], place: dict[str, Any]) -> str:
-    """Return the path of the file of the method: the user's own, or the library's."""
+    """Return the path of the method's file: the file of a user's function, of a user's method, or of the library's."""
     file = settings["method_options"].get("file") or place.get("method_file")
     return file or str(registry.source_file("methods", settings["method"]))
 
 
-def by_itself(context: Context) -> dict[str, Any]:
+def check_independence(context: Context) -> dict[str, Any]:
     """Check that a user's method changes each model of the first batch independently of the others (see `influence`).
 
     Raises PluginError if models influence each other much. Returns {"remarks": [sentence]} for the spec if they do so a
-    little. Returns {} if they do not, if the check itself fails or takes too long, for a method of the library, and for
-    all later batches. ``context``: (data, memberships, file of the trained models, settings, place, files of base
-    weights).
+    little. Returns {} if they do not, if the check itself fails or takes too long, for a method of the library or a
+    user's function, and for all later batches. ``context``: (data, memberships, file of the trained models, settings,
+    place, files of base weights).
     """
     data, membership, trained, settings, place, base = context
     file = place.get("method_file")
@@ -99,7 +99,7 @@ def by_itself(context: Context) -> dict[str, Any]:
 
     def rehearse() -> dict[str, Any]:
         """Unlearn a few models several times; return how much they influence each other (0: not at all)."""
-        _, member, stack = next(opened(data, membership, settings, place, base, trained))
+        _, member, stack = next(open_stacks(data, membership, settings, place, base, trained))
         with guard(file):
             return {"share": influence.influence(stack, *task_of(stack, member, settings, place))}
 
@@ -115,17 +115,9 @@ def by_itself(context: Context) -> dict[str, Any]:
 
 @script
 def unlearn(
-    data: str,
-    splits: list[str],
-    models: str,
-    trained: list[str],
-    logits: str,
-    settings: dict[str, Any],
-    place: dict[str, Any],
-    base: Sequence[str] = (),
-    tuned: Sequence[str] = (),
-    like: Sequence[str] = (),
-) -> dict[str, Any]:
+    data: str, splits: list[str], models: str, trained: list[str], logits: str, settings: dict[str, Any],
+    place: dict[str, Any], base: Sequence[str] = (), tuned: Sequence[str] = (), like: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     """Unlearn one batch of models and write their weights and logits; return facts for the spec.
 
     ``trained``: the file of the original models, or of those after an earlier request; the method changes a copy of
@@ -148,17 +140,17 @@ def unlearn(
     user_file: str | None = settings["method_options"].get("file") or place.get("method_file")
     all_models, queried = np.arange(len(membership.seed)), np.any(membership.queries, axis=0)
 
-    def answered() -> dict[str, Any]:
+    def unlearn_and_write() -> dict[str, Any]:
         """Unlearn by a method of the library, write weights and logits, and return facts for the spec."""
         facts: dict[str, Any] = {}
-        stacks = forgotten(context, facts, Path(models).parent, like)
-        return dump(stacks, samples, models, logits, all_models, queried) | facts
+        stacks = unlearned_stacks(context, facts, Path(models).parent, like)
+        return write_outputs(stacks, samples, models, logits, all_models, queried) | facts
 
-    def read(facts: dict[str, Any]) -> dict[str, Any]:
+    def write_logits(facts: dict[str, Any]) -> dict[str, Any]:
         """Write the logits of the weights that a user's method left, and return ``facts`` with those of the models."""
-        stacks = opened(samples, membership, settings, place, base, models, finite=False)
+        stacks = open_stacks(samples, membership, settings, place, base, models, finite=False)
         try:
-            return dump(stacks, samples, None, logits, all_models, queried) | facts
+            return write_outputs(stacks, samples, None, logits, all_models, queried) | facts
         except NoAnswerError:
             raise
         except ArtifactError as error:
@@ -168,15 +160,15 @@ def unlearn(
             raise PluginError(what) from None
 
     if user_file is None:
-        file = place.get("file")
+        file = place.get("file")  # of a user's own model, with which the job then runs in a separate process
         if "time_limit" in terms:  # without a file, the method would run in this process, which cannot be stopped
             file = file or file_of(settings, place)
-        facts = attempt(answered, models, logits, "method", file, **terms)
+        facts = attempt(unlearn_and_write, models, logits, "method", file, **terms)
         checkpoints.remove(Path(models).parent)
         return facts
-    facts = attempt(lambda: weights(models, context), models, logits, "method", user_file, **terms)
+    facts = attempt(lambda: write_weights(models, context), models, logits, "method", user_file, **terms)
     if "failed" not in facts:
-        facts |= attempt(lambda: by_itself(context), models, logits, "method", None)
+        facts |= attempt(lambda: check_independence(context), models, logits, "method", None)
     if "failed" in facts:
         return facts
-    return attempt(lambda: read(facts), models, logits, "method", place.get("file"))
+    return attempt(lambda: write_logits(facts), models, logits, "method", place.get("file"))

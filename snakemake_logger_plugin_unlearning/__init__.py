@@ -61,15 +61,18 @@ class LogHandler(LogHandlerBase):
             if self.interrupted:  # later records are about jobs that the interruption ended
                 return
             self._follow(record)
-            if self._told(record):
+            if self._is_shown(record):
                 self._clear()
                 self.snakemakes.handle(record)
             elif self.progress is not None and not self.live:
-                self._tenths()
+                self._print_tenths()
 
     def _follow(self, record: Any) -> None:
-        """Count the jobs that start and end. The first record with the run's jobs starts the progress; the workflow
-        itself sends one with ``small``: whether the shipped rates hold for its models."""
+        """Follow the run by its records: count the jobs that start and end, and note when one has failed.
+
+        The first record with the run's jobs starts the progress; of the records before it, only the number of cores is
+        used. The workflow itself sends one record with ``small``: whether the shipped rates hold for its models.
+        """
         event, now = getattr(record, "event", None), record.created
         if event == LogEvent.RESOURCES_INFO:
             self.cores = getattr(record, "cores", self.cores)
@@ -96,11 +99,11 @@ class LogHandler(LogHandlerBase):
         if self.live:
             threading.Thread(target=self._redraw, daemon=True).start()
 
-    def _told(self, record: logging.LogRecord) -> bool:
+    def _is_shown(self, record: logging.LogRecord) -> bool:
         """Return whether a reader needs to see a record: an error, a warning, or a message of the workflow itself.
 
-        After a job has said in a sentence why it failed, Snakemake's account of it, and of the end of the run, is
-        hidden.
+        After a job has said in a sentence why it failed, Snakemake's account of the failure, and of the end of the run,
+        is hidden. The message on an interruption is replaced by a shorter one.
         """
         text = str(record.msg)
         if getattr(record, "rule_name", "") == "failures" or (EXPLAINED[0] in text and EXPLAINED[1] in text):
@@ -114,7 +117,7 @@ class LogHandler(LogHandlerBase):
             return False
         return record.levelno >= logging.WARNING or hasattr(record, "small") or text.startswith(ANSWERS)
 
-    def _tenths(self) -> None:
+    def _print_tenths(self) -> None:
         """Print the line once for each tenth of the run."""
         assert self.progress is not None
         now = time.time()

@@ -124,7 +124,7 @@ def test_a_full_disk_ends_a_campaign_and_is_no_result_of_a_setting(monkeypatch):
     """What the method or its models do wrong is one."""
     campaign, raised = Campaign.__new__(Campaign), []
     campaign.unlearned, campaign.seconds = {}, {}
-    monkeypatch.setattr(Campaign, "_forgotten", lambda *_: (_ for _ in ()).throw(raised[-1]))
+    monkeypatch.setattr(Campaign, "_unlearn_pair", lambda *_: (_ for _ in ()).throw(raised[-1]))
     for error in (ArtifactError("scores: could not be written (No space left on device)"), MachineError("no memory")):
         raised.append(error)
         with pytest.raises(type(error), match=str(error.args[0])[:6]):

@@ -88,7 +88,7 @@ def files(part="target"):
 
 
 def answered(data, model=None, part="target", **more):
-    return external_models.answered(files(part), part, data, model or {}, 0, **more)
+    return external_models.outputs_of(files(part), part, data, model or {}, 0, **more)
 
 
 def columns(published, scores=False):

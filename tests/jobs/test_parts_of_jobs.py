@@ -32,19 +32,19 @@ def part(tmp_path, monkeypatch):
 
 def test_a_part_that_is_whole_is_taken(part):
     told, calls = part
-    jobs.make(**told)
-    jobs.make(**told)
+    jobs.make_part(**told)
+    jobs.make_part(**told)
     assert len(calls) == 1
 
 
 @pytest.mark.parametrize("lost", ["signals", "spec"])
 def test_a_part_that_is_not_whole_is_made_again(part, lost):
     told, calls = part
-    jobs.make(**told)
+    jobs.make_part(**told)
     with open(told["outputs"][lost], "r+b") as file:
         file.seek(-4, 2)
         file.write(b"....")
-    jobs.make(**told)
+    jobs.make_part(**told)
     assert len(calls) == 2
     assert read_arrays(told["outputs"]["signals"])["value"].tolist() == [3, 3]
 

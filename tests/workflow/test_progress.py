@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_unlearning import LogHandler
-from unlearning_audit.workflow.progress import Progress, spoken
+from unlearning_audit.workflow.progress import Progress, in_words
 
 RUNS = sorted((Path(__file__).parent / "runs").glob("*.csv"))
 
@@ -21,7 +21,7 @@ def recorded(path: Path) -> list[tuple[float, str, int, str]]:
 
 def test_times_are_said_as_people_say_them():
     said = {3: "less than 10 s", 44: "about 40 s", 200: "about 3 min", 9000: "about 2.5 h"}
-    assert {seconds: spoken(seconds) for seconds in said} == said
+    assert {seconds: in_words(seconds) for seconds in said} == said
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
@@ -34,7 +34,7 @@ def test_the_time_left_is_within_a_factor_of_two(path):
         while events and events[0][0] <= second:
             now, what, job, rule = events.pop(0)
             run.begin(job, rule, "", now) if what == "begin" else run.end(job, now)
-        truth, told = end - second, run.left(float(second))
+        truth, told = end - second, run.seconds_left(float(second))
         if second >= 10 and not (truth / 2 <= told <= 2 * truth or max(truth, told) < 10):
             wrong.append((second, told, truth))
     assert not wrong
@@ -42,7 +42,7 @@ def test_the_time_left_is_within_a_factor_of_two(path):
 
 def test_without_a_job_ended_the_shipped_rates_tell():
     run = Progress({"train": 4, "table": 2}, 2)
-    assert run.left(0.0) == pytest.approx((4 * run.rate("train") + 2 * run.rate("table")) / 2)
+    assert run.seconds_left(0.0) == pytest.approx((4 * run.rate("train") + 2 * run.rate("table")) / 2)
 
 
 def test_a_machine_that_is_three_times_as_slow_is_noticed():
@@ -52,16 +52,16 @@ def test_a_machine_that_is_three_times_as_slow_is_noticed():
         for job in range(5):
             run.begin(job, "train", "", now)
             run.end(job, now := now + times * run.rate("train"))
-    assert 2 < slow.left(now) / fast.left(now) < 3
+    assert 2 < slow.seconds_left(now) / fast.seconds_left(now) < 3
 
 
 def test_of_other_models_nothing_is_known_until_one_is_made():
     run = Progress({"data": 1, "train": 2, "attack": 2}, 1, small=False)
-    assert not run.known()
+    assert not run.time_is_known()
     assert "left" not in run.line(0.0)
     run.begin(0, "train", "resnet", 0.0)
     run.end(0, 60.0)
-    assert run.known()
+    assert run.time_is_known()
     assert "about" in run.line(60.0)
 
 

@@ -131,17 +131,10 @@ def read_source(settings: dict[str, Any], place: dict[str, Any], root: Path) -> 
 
 
 def prepare(
-    source: Source,
-    *,
-    seed: int,
-    size: int | float | None = None,
-    per_class: int | None = None,
-    test_size: int | float | None = None,
-    label_noise: float = 0.0,
-    label_noise_seed: int = 0,
-    label_noise_kind: Literal["any", "other"] = "any",
-    greyscale: bool | Literal["interleaved"] = False,
-) -> Data:
+    source: Source, *, seed: int, size: int | float | None = None, per_class: int | None = None,
+    test_size: int | float | None = None, label_noise: float = 0.0, label_noise_seed: int = 0,
+    label_noise_kind: Literal["any", "other"] = "any", greyscale: bool | Literal["interleaved"] = False,
+) -> Data:  # fmt: skip
     """Split, reduce and relabel ``source``, in this order. Every draw is a function of its seed alone.
 
     Parameters

@@ -29,7 +29,7 @@ def predict(plan: Plan) -> dict[str, Any]:
     specs = plan.specs()
     done = costs_of.measured(specs)
     costs = costs_of.expected(specs, done)
-    from_finished = costs_of.tell(specs, done)
+    from_finished = costs_of.can_predict(specs, done)
     known = from_finished or announcement.small(plan)
     missing = sum(seconds for path, seconds in costs.items() if path not in done)
     of_jobs = {(job.stage, job.name): costs[job.outputs["spec"]] if from_finished else math.nan for job in plan.all()}

@@ -15,8 +15,8 @@ def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[
     """Write the numbers of all evaluations to the file ``union``, all their lists of recognised records to ``lists``,
     and a table of these records.
 
-    ``settings["cases"]`` has one entry for each method in each scenario, with the paths of its numbers and records.
-    ``csv``, ``md`` and ``tex`` are the files of the table.
+    ``settings["cases"]`` has one entry for each method in each scenario, with the paths of its numbers and records
+    (samples to be forgotten that an attack still recognises). ``csv``, ``md`` and ``tex`` are the files of the table.
     """
     rows.write_study(union, settings["study"], gathered(settings["cases"]))
     naming.set_aliases(settings["own_metrics"])  # what is shown below names the study's own metrics too
@@ -33,15 +33,17 @@ def gathered(cases: list[dict[str, Any]]) -> list[Record]:
     """Return the rows of all cases, read from their files in the order of ``cases``, which list scenario, protocol,
     method, axes and paths (see `workflow.parameters.collect`).
 
-    The row "unchanged" of the method none is left out, because none is meant to change nothing. If models diverged, the
-    row names the user's file that made them.
+    The row "unchanged" of the method none is left out, because none is meant to change nothing. If models diverged and
+    a user's file made them, the row names the file.
     """
     records = []
     for case in cases:
+        file = case.get("file")
         for row in rows.read(case["metrics"]):
-            if isinstance(row, Failure) and row.kind == "diverged" and (file := case.get("file")):
+            if isinstance(row, Row) and row.metric == "unchanged" and case["plugin"] == "none":
+                continue
+            if isinstance(row, Failure) and row.kind == "diverged" and file:
                 sentence = f"{file}: its models answer NaN or infinite logits; {row.sentence}"
                 row = replace(row, sentence=sentence, file=file)
-            if not (isinstance(row, Row) and row.metric == "unchanged" and case["plugin"] == "none"):
-                records.append(Record(case["scenario"], case["protocol"], case["method"], case["axes"], row))
+            records.append(Record(case["scenario"], case["protocol"], case["method"], case["axes"], row))
     return records

@@ -19,9 +19,9 @@ def population(files: dict[str, str], settings: dict[str, Any]) -> tuple[Data, M
     """
     if "data" not in settings:
         return read(files, settings["population"])
-    from unlearning_audit.workflow.external_models import answered  # imports torch, which logits do not need
+    from unlearning_audit.workflow.external_models import outputs_of  # imports torch, which logits do not need
 
-    return answered(
+    return outputs_of(
         files, settings["population"], settings["data"], settings["model"], settings["seed"],
         generations=settings["generations"],
     )  # fmt: skip
@@ -34,17 +34,18 @@ def external(
     models, samples and forgotten samples for the job's spec.json.
 
     ``data``, ``membership`` and ``logits``: the paths to write to; ``place["files"]``: role → path to read from;
-    ``settings``: as `population` takes them. Files that cannot be read make their method fail: the reason is written in
-    place of the logits, and returned.
+    ``settings``: as `population` takes them. If the files cannot be read, their method fails, but not this job: data
+    and memberships without models are written, and the reason in place of the logits, and the reason is returned.
     """
     try:
         samples, members, answers = population(place["files"], settings)
     except ValueError as error:
         print(error, file=sys.stderr)
-        samples, members = placeholder()  # later jobs find files without models
+        samples, members = placeholder()  # without models
         samples.write(data)
         members.write(membership)
-        write_failure(logits, error.part if isinstance(error, FailedError) else "method", str(error))
+        part = error.part if isinstance(error, FailedError) else "method"  # what failed, for later jobs
+        write_failure(logits, part, str(error))
         return {"failed": str(error)}
     samples.write(data)
     members.write(membership)

@@ -15,7 +15,7 @@ from unlearning_audit.study.schema import DISPLAYS
 from unlearning_audit.workflow import jobs, parameters
 from unlearning_audit.workflow.nodes import ROOT, Node, Plan
 
-#: Stages whose nodes are run, in this order, and the function of each.
+#: The stages of a study of imported models, and the function of each. Each stage reads files of those before it.
 STAGES: dict[str, Callable[..., Any]] = {
     "external": external.external, "selection": selection, "metrics": metrics.metrics, "comparisons": comparisons,
 }  # fmt: skip
@@ -32,8 +32,8 @@ def make(plan: Plan, file: str, *, progress: bool) -> Path:
 
 
 def judge(plan: Plan, *, progress: bool = False) -> None:
-    """Run, in this process, all jobs of a plan whose results do not exist: attacks, metrics and comparisons of imported
-    models.
+    """Run, in this process, the jobs of a plan of imported models that are not done: imports, attacks, metrics and
+    comparisons.
 
     ``progress``: show a progress bar on a terminal or in a notebook.
     """
@@ -41,13 +41,14 @@ def judge(plan: Plan, *, progress: bool = False) -> None:
     screen = Console(stderr=True)
     shown = progress and (screen.is_terminal or screen.is_jupyter)
     for node in track(nodes, "scoring", console=screen, disable=not shown):
-        if not Path(node.outputs["spec"]).exists():
+        if not Path(node.outputs["spec"]).exists():  # a job writes it last, so that it is done if this file exists
             run(node, STAGES[node.stage])
 
 
 def run(node: Node, function: Callable[..., Any]) -> None:
-    """Run one node by the function of its stage, and write its spec, as the node's job in the workflow does."""
-    spec = jobs.made(function, node.stage, node.settings, node.inputs, node.outputs, node.place, jobs.process_time())
+    """Run one node by the ``function`` of its stage, and write its spec.json, as a job of the workflow does."""
+    used = jobs.process_time()
+    spec = jobs.run_and_record(function, node.stage, node.settings, node.inputs, node.outputs, node.place, used)
     write_spec(node.outputs["spec"], spec)
 
 
@@ -62,7 +63,7 @@ def show(plan: Plan, file: str) -> Path:
     folder = f"{ROOT}/{plan.study.name}"
     union, lists, ledger = (f"{folder}/{name}" for name in ("metrics.csv", "records.csv", "cost.csv"))
     shown_by = {rule: parameters.shown(*names, folder) for rule, names in DISPLAYS.items()}
-    with matplotlib.rc_context():
+    with matplotlib.rc_context():  # restores at the end what figures change in matplotlib's settings
         collect.collect(union, lists, **shown_by["collect"], settings=parameters.collect(plan))
         cost.cost(ledger, **shown_by["cost"], settings=parameters.cost(plan))
         verdicts.verdicts(settings=parameters.verdicts(plan), **shown_by["verdicts"])
@@ -73,10 +74,8 @@ def show(plan: Plan, file: str) -> Path:
         meta.meta(union, **shown_by["meta"], settings=parameters.meta(plan))
     html, summary = f"{folder}/report.html", f"{folder}/summary.json"
     # Files whose names begin with a point, such as seals of an earlier call, are no results.
-    report.report(
-        union, ledger, lists, plan.specs(), html, summary, parameters.report(plan, [file]),
-        *(sorted(map(str, Path(folder).glob(f"{kind}/[!.]*"))) for kind in ("tables", "figures")),
-    )  # fmt: skip
+    files = {kind: sorted(map(str, Path(folder).glob(f"{kind}/[!.]*"))) for kind in ("tables", "figures")}
+    report.report(union, ledger, lists, plan.specs(), html, summary, parameters.report(plan, [file]), **files)
     for path in Path(folder).rglob("[!.]*.*"):
         seal(path)  # writes its checksum beside it, as each job of the workflow does
     return Path(html)

@@ -19,10 +19,10 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
     test accuracy from which a model counts as broken. ``settings["own_metrics"]``: what
     `workflow.parameters.own_metrics` returns.
     """
-    members = {
-        name: (made["protocol"], Membership.concatenate([Membership.read(path) for path in made["splits"]]))
-        for name, made in settings["scenarios"].items()
-    }
+    members = {}  # scenario → its protocol and the memberships of all its models
+    for name, scenario in settings["scenarios"].items():
+        batches = [Membership.read(path) for path in scenario["splits"]]
+        members[name] = scenario["protocol"], Membership.concatenate(batches)
     naming.set_aliases(settings["own_metrics"])  # the next line returns the quantities of the study's own metrics too
     quantities = naming.quantities().values()
     rows = evaluation.evaluate(read_study(metrics), quantities, broken=settings["broken"], members=members)

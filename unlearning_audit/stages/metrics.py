@@ -21,18 +21,13 @@ from unlearning_audit.store.files import ArtifactError, NoAnswerError, record_of
 
 
 def metrics(
-    scores: str,
-    metrics: str,
-    effects: str,
-    records: str,
-    settings: dict[str, Any],
-    place: dict[str, Any],
+    scores: str, metrics: str, effects: str, records: str, settings: dict[str, Any], place: dict[str, Any],
     **files: str | list[str],
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Write the scores, numbers, effects and records of one method in one scenario; return facts for the spec.
 
     Attacks learn only from shadow models: as trained, and as unlearned by the same method. Where the protocol trains
-    none (``own_rows``), attacks learn from rows of the model that they attack.
+    no shadow models (``own_rows``), attacks learn from rows of the model that they attack.
 
     A method that failed, or whose logits are not finite, gets one row that says so, and no number. An attack or metric
     that fails gets such a row too, and the others keep their numbers. Results of an attack or metric that another job
@@ -69,9 +64,9 @@ def _scored(
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Run all attacks on one method in one scenario, and write their scores to ``path``.
 
-    Returns two dicts: key of an attack → facts for the spec, so that other jobs can reuse its scores, and "attack/form"
-    → why it could not run. Both are empty, and so is the file, without attacks, for published results, and if a model
-    failed or diverged.
+    Returns two dicts: key of an attack → facts for the spec, so that other jobs can reuse its scores; and "attack/form"
+    → why this form of the attack could not run. Both are empty, and so is the file, without attacks, for published
+    results, and if a model failed or diverged.
 
     Scores that an earlier job wrote for the same key are taken from its file (``known``). ``place``: name of each
     attack → its key ("keys"), a user's file ("files") and its time limit ("terms"). ``files``: inputs by role; for
@@ -79,7 +74,7 @@ def _scored(
     """
     roles = ("data", "splits", "originals", "unlearned")
     attackable: dict[str, Any] = {role: files[role] for role in roles if role in files}
-    # Where metrics get their readings, attacks get their own signals.
+    # An evaluation has one input for signals, which are those of metrics or, as here, those of attacks.
     attackable |= {f"{state}_readings": files.get(f"{state}_signals", []) for state in ("original", "unlearned")}
     if "attacked" in files:
         settings, attackable = {**settings, "populations": settings["attacked"]}, {"populations": files["attacked"]}
@@ -87,7 +82,7 @@ def _scored(
     if evaluation.published is not None or not settings["attacks"]:  # published results have scores already
         tables.write_scores(path, tables.no_scores())
         return {}, {}
-    read = cache(tables.read_scores)
+    read = cache(tables.read_scores)  # several attacks may be in the file of one job, which is read once
     known: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     for name, (folder, part) in parts.beside(Path(path).parent, place["keys"]).items():
         with suppress(ArtifactError):
@@ -103,34 +98,35 @@ def _scored(
         tables.write_scores(path, tables.no_scores())
         return {}, {}
     tables.write_scores(path, made.columns, made.failed)
-    # Attack → "attack/form" → why this form could not run. Attacks that failed as a whole are tried again.
-    missing = {
-        name: {key: why for key, why in evaluation.missing.items() if key.partition("/")[0] == name}
-        for name in settings["attacks"] if name not in made.failed
-    }  # fmt: skip
-    return {place["keys"][name]: {"missing": of_attack} for name, of_attack in missing.items()}, evaluation.missing
+    reusable = {}  # without attacks that failed as a whole, which other jobs try again
+    for name in settings["attacks"]:
+        if name not in made.failed:
+            missing = {key: why for key, why in evaluation.missing.items() if key.partition("/")[0] == name}
+            reusable[place["keys"][name]] = {"missing": missing}
+    return reusable, evaluation.missing
 
 
 def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
     """Return metric → what another job has computed of it for the same models, so that it is not computed again.
 
-    ``folder``: that of this job, beside which those of the other jobs lie. ``keys``: metric → the key by which the
-    specs of jobs list its results. Metrics without such results, or whose files cannot be read, are left out.
+    ``folder``: the folder of this job, beside which the folders of other jobs lie. ``keys``: metric → the key by which
+    the specs of jobs list its results. Metrics without such results, or whose files cannot be read, are left out.
     """
     known: dict[str, Numbers] = {}
     # Several metrics may be in the files of one job: each file is read once.
     read_rows, read_effects, read_records = cache(rows.read), cache(effect_files.read), cache(record_lists.read)
-    # A part says which lines of the files are its rows and records, (first, end), and names its effects.
-    for name, (place, part) in parts.beside(folder, keys).items():
+    # ``part``: what the spec of another job says of a metric. Its results are the lines "rows" and "records" of the
+    # job's files, each (first, end), and the "effects" of these names.
+    for name, (other, part) in parts.beside(folder, keys).items():
         with suppress(ArtifactError):
             known[name] = Numbers(
-                read_rows(place / "metrics.csv")[slice(*part["rows"])],
-                {key: read_effects(place / "effects.npz")[key] for key in part["effects"]},
-                read_records(place / "records.csv")[slice(*part["records"])], {name: part},
+                rows=read_rows(other / "metrics.csv")[slice(*part["rows"])],
+                effects={key: read_effects(other / "effects.npz")[key] for key in part["effects"]},
+                records=read_records(other / "records.csv")[slice(*part["records"])], parts={name: part},
             )  # fmt: skip
     return known
 
 
 def remarks(paths: list[str]) -> list[str]:
-    """Return the remarks in the specs of the jobs that made the files ``paths``, each once."""
+    """Return the remarks (doubts about a method) in the specs of the jobs that made the files ``paths``, each once."""
     return list(dict.fromkeys(remark for path in paths for remark in record_of(path).get("remarks", [])))

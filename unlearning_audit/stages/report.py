@@ -12,16 +12,9 @@ from unlearning_audit.store.files import write_json, write_text
 
 
 def report(
-    metrics: str,
-    ledger: str,
-    records: str,
-    specs: list[str],
-    html: str,
-    summary: str,
-    settings: dict[str, Any],
-    tables: Sequence[str] = (),
-    figures: Sequence[str] = (),
-) -> None:
+    metrics: str, ledger: str, records: str, specs: list[str], html: str, summary: str, settings: dict[str, Any],
+    tables: Sequence[str] = (), figures: Sequence[str] = (),
+) -> None:  # fmt: skip
     """Write the study's page to ``html``, and to ``summary`` what `report.ending` prints when a run ends.
 
     ``metrics``, ``records`` and ``ledger``: the study's files of all numbers, of recognised records, and of the seconds
@@ -29,7 +22,9 @@ def report(
     for download. ``settings``: as `workflow.parameters.report` returns them.
     """
     naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
-    comparisons, seconds = settings["verdicts"]["comparisons"], cost.read(ledger)
-    numbers, judged = Numbers(read_study(metrics), settings["cases"]), decisions.read(comparisons, seconds)
+    comparisons = settings["verdicts"]["comparisons"]
+    numbers = Numbers(read_study(metrics), settings["cases"])
+    seconds = cost.read(ledger)
+    judged = decisions.read(comparisons, seconds)
     write_json(summary, ending.summary(numbers, judged, settings["study"], comparisons))
     write_text(html, page.render(numbers, judged, seconds, records, specs, [*tables, *figures], settings))

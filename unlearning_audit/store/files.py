@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -106,6 +106,12 @@ def _umask() -> int:
 def node_of(path: str | Path) -> str:
     """Return the node to which a file belongs: the name of its folder, which ends in the node's key."""
     return Path(path).absolute().parent.name
+
+
+def paths_in(files: Mapping[str, str | list[str]]) -> list[str]:
+    """Return all paths in ``files``, role → path or list of paths, as one list."""
+    groups = ([group] if isinstance(group, str) else group for group in files.values())
+    return [path for group in groups for path in group]
 
 
 def same_node(path: str | Path, written_for: str | None) -> None:

@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import DISPLAYS
 from unlearning_audit.workflow.nodes import Node, Plan
-from unlearning_audit.workflow.progress import Progress, spoken
+from unlearning_audit.workflow.progress import Progress, in_words
 
 
 def small(plan: Plan) -> bool:
     """Return whether the shipped rates (seconds per job) hold for all models that a plan trains: their files have
-    ``SMALL = True``. Imported models are not considered."""
+    ``SMALL = True``. Imported models are not considered, because no job trains them."""
     trained = (s.model for s in plan.study.scenarios if not registry.offers(s.protocol, "imported"))
-    return {model.name for model in trained if model is not None} <= set(registry.defining("models", "SMALL"))
+    small_models = registry.defining("models", "SMALL")
+    return all(model.name in small_models for model in trained if model is not None)
 
 
 def jobs(plan: Plan, nodes: list[Node]) -> dict[str, int]:
     """Return rule → number of its jobs, as Snakemake counts them, that make these ``nodes`` of a plan and then all that
-    shows the study: its tables, figures and report."""
+    shows the study: its tables, figures and report. The table of tuning is made only if the plan tunes a method."""
     makers = Counter(node.stage for node in nodes if not node.within)  # a node within another has no job of its own
     shown = Counter(rule for rule in DISPLAYS if rule != "tuning" or plan.nodes["tune"])
     # Every study has one table, headline, besides those that it lists.
@@ -27,23 +28,25 @@ def jobs(plan: Plan, nodes: list[Node]) -> dict[str, int]:
 
 
 def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
-    """Return the line, such as "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min on 2 cores".
+    """Return the first line of a run, such as "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min
+    on 2 cores".
 
     ``counts``: rule → number of its jobs; for a whole run those of `jobs`. Retraining and "none" are not counted as
-    methods. The number of scenarios is stated if there are several. If models are not ``small``, the line has no time,
-    because it is unknown until some are trained.
+    methods. Scenarios without data (imported models) name none. The number of scenarios is stated if there are several.
+    If models are not ``small``, the line has no time, because it is unknown until some are trained.
     """
     scenarios = plan.study.scenarios
     methods = {case.method for case in plan.cases} - {"none", "retrain", "retrain_control"}
     data = dict.fromkeys(scenario.data.name for scenario in scenarios if scenario.data is not None)
-    parts = [
-        f"{len(methods)} method{'s' * (len(methods) != 1)} on {', '.join(data)}" if data else f"{len(methods)} methods"
-    ]
-    if len(names := {scenario.name for scenario in scenarios}) > 1:
+    word = "method" if len(methods) == 1 and data else "methods"
+    parts = [f"{len(methods)} {word}" + (f" on {', '.join(data)}" if data else "")]
+    names = {scenario.name for scenario in scenarios}
+    if len(names) > 1:
         parts.append(f"{len(names)} scenarios")
     jobs = {rule: count for rule, count in counts.items() if rule != "total"}  # Snakemake's sum over all rules
     parts.append(f"{sum(jobs.values())} jobs")
     if small:
-        # At time 0 no job has ended, so that what is left is the whole run.
-        parts.append(f"{spoken(Progress(jobs, cores or 1).left(0.0))} on {cores} core{'s' * (cores != 1)}")
+        # At time 0 no job has ended, so that the seconds left are those of the whole run.
+        seconds = Progress(jobs, cores or 1).seconds_left(0.0)
+        parts.append(f"{in_words(seconds)} on {cores} {'core' if cores == 1 else 'cores'}")
     return f"unlearning-audit · {plan.study.name}: {', '.join(parts)}"

@@ -15,9 +15,9 @@ from unlearning_audit.training.stack import write_failure as write_models_failur
 from unlearning_audit.training.streams import Rows
 
 
-def of_model(settings: Json, place: Json) -> AbstractContextManager[Any]:
-    """Return a context in which errors of a user's own model raise PluginError. For a library's model, errors stay
-    unchanged, because they are defects.
+def guard_model(settings: Json, place: Json) -> AbstractContextManager[Any]:
+    """Return a context in which errors in the code of a user's own model raise PluginError. For a library's model,
+    errors stay unchanged, because they are defects.
 
     ``settings["model"]``: the model's name; ``place["file"]``: the file of the user's own model, or None.
     """
@@ -45,27 +45,21 @@ def run_method(
 
 
 def attempt(
-    write: Callable[[], dict[str, Any]],
-    models: str | None,
-    logits: str,
-    part: str,
-    file: str | None,
-    *,
-    before: str = "",
-    time_limit: float | None = None,
-) -> Json:
+    write: Callable[[], dict[str, Any]], models: str | None, logits: str, part: str, file: str | None, *,
+    before: str = "", time_limit: float | None = None,
+) -> Json:  # fmt: skip
     """Call ``write``, which writes models and logits, and return the facts that it returns for the job's spec. If it
     fails through a plug-in, write the reason to the files ``models`` (unless None) and ``logits`` instead, and return
     the reason and the part that failed.
 
-    ``part``: "model" or "method", the plug-in that ``write`` uses first. ``before``: the part that is stated as failed
-    if there are no models to query and their file does not name one. ``file``: the user's own code, which runs in its
-    own process for at most ``time_limit`` seconds, or None.
+    ``part``: "model" or "method", the plug-in whose error is caught. ``before``: the part that is stated as failed
+    if ``write`` finds no models to query, and their file does not name a part. ``file``: the user's own code, which
+    runs in its own process for at most ``time_limit`` seconds, or None.
     """
     try:
         return isolated(write, file, trace=False, time_limit=time_limit)
-    except NoAnswerError as error:
-        why, part = str(error), getattr(error, "part", before)  # a FailedError says which part failed
+    except NoAnswerError as error:  # an earlier job has failed; its FailedError says which part
+        why, part = str(error), getattr(error, "part", before)
     except PluginError as error:
         why = str(error)
         print(error.trace, file=sys.stderr)  # into the job's log.txt

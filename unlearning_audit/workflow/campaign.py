@@ -31,12 +31,14 @@ DRAWS = 100
 
 
 class Campaign:
-    """All trials of one method, each with other options. Models that a trial has unlearned are kept for later rounds.
+    """The tuning of one method: trials, each of which evaluates the method with other options. The models to be
+    unlearned come in pairs (or in the larger blocks of a protocol without pairs). The logits of a pair that a trial has
+    unlearned are kept, so that later rounds need not unlearn it again.
 
-    ``data``, ``splits``, ``trained``, ``originals`` and ``retrained`` are files: samples, memberships, weights before
-    unlearning, and logits before unlearning and after retraining. ``settings``: those of the stage ``tune`` (method,
-    options and their ranges, attacks, metrics). ``place``: the files of the user's own model and method. ``base``: the
-    file of the model that all start from, or nothing. ``folder``: holds temporary files.
+    Five arguments are files. ``data``: samples. ``splits``: memberships. ``trained``: weights before unlearning.
+    ``originals`` and ``retrained``: logits before unlearning and after retraining. ``settings``: those of the stage
+    ``tune`` (method, options and their ranges, attacks, metrics). ``place``: the files of the user's own model and
+    method. ``base``: at most one file, of the model that all start from. ``folder``: holds temporary files.
     """
 
     def __init__(
@@ -46,13 +48,13 @@ class Campaign:
         self.data_file, self.settings, self.folder = data, settings, folder
         self.data = Data.read(data)
         membership = Membership.read(splits, samples=len(self.data.y))
-        # Whether trials are compared by their accuracies on retained, forgotten and test samples alone.
-        self.by_role = settings["tune"]["objective"] == "accuracy"
+        # Whether trials are compared only by their accuracies: on retained, on forgotten and on test samples.
+        self.by_accuracy = settings["tune"]["objective"] == "accuracy"
         self.method = registry.load("methods", settings["method"], place.get("method_file"))
         self.file = settings["method_options"].get("file") or self.method.__file__
         stack = open_stack(self.data, membership, settings, place, base)
-        # A method that computes the Fisher information of the same models in several trials finds it here.
-        self.device, stack.information = stack.device, {}
+        self.device = stack.device
+        stack.information = {}  # keeps the Fisher information of the models, which several trials of a method may need
         stack.load(trained)
         stack.seeds = membership.unlearning_seeds()
         self.pairs, self.stacks = [], []
@@ -60,10 +62,10 @@ class Campaign:
             models = np.flatnonzero(membership.block == block)
             self.pairs.append(membership[models])
             self.stacks.append(stack.take(models))
-        self.splits = [self._file("membership", pair) for pair in range(len(self.pairs))]
+        self.splits = [self._new_file("membership", pair) for pair in range(len(self.pairs))]
         for of_pair, path in zip(self.pairs, self.splits, strict=True):
             of_pair.write(path)
-        self.originals, self.retrained = (self._parts(path, membership) for path in (originals, retrained))
+        self.originals, self.retrained = (self._split_by_pair(path, membership) for path in (originals, retrained))
         # For each setting of the method: one file of logits per pair that it has unlearned, and the seconds it took.
         self.unlearned: dict[int, list[str]] = {}
         self.seconds: dict[int, float] = {}
@@ -71,55 +73,55 @@ class Campaign:
         self._yardsticks: dict[int, dict[str, Effect]] = {}
 
     def run(self, setting_file: str, trials: str) -> dict[str, Any]:
-        """Evaluate the settings of a method in rounds: each round keeps the better ones and evaluates them on more
-        pairs of models.
+        """Evaluate settings of the method (its options) in rounds: each round keeps the better settings and evaluates
+        them on more pairs of models.
 
         Writes the chosen options as JSON to ``setting_file`` and one row per round and trial to the CSV file
-        ``trials``. Returns the number of trials, the chosen one and the device, for the job's spec.
+        ``trials``. Returns the number of settings, the number of the chosen one and the device, for the job's spec.
         """
         tune = self.settings["tune"]
         seed = seed_of(self.settings["seed"], "tune", self.settings["method"])
-        designs = tuning.settings(self.settings["method_options"], tune["space"], tune["trials"], seed)
-        numbers, table = list(range(len(designs))), []  # the settings that are still tried, and the rows of all rounds
+        options_of = tuning.settings(self.settings["method_options"], tune["space"], tune["trials"], seed)
+        numbers = list(range(len(options_of)))  # of the settings that are still tried
         rounds: list[list[Trial]] = []
-        for count, pairs in tuning.rounds(len(designs), len(self.pairs)):
-            numbers = tuning.survivors(rounds[-1], count) if rounds else numbers
-            rounds.append([self.trial(number, designs[number], pairs) for number in numbers])
-            table += [_row(len(rounds), trial) for trial in rounds[-1]]
+        for count, pairs in tuning.rounds(len(options_of), len(self.pairs)):
+            if rounds:
+                numbers = tuning.survivors(rounds[-1], count)
+            rounds.append([self.trial(number, options_of[number], pairs) for number in numbers])
         winner = tuning.choice(rounds[-1])
-        for row in table:
-            row["chosen"] = int(row["trial"] == winner.number)
+        table = [_row(stage, trial, winner) for stage, tried in enumerate(rounds, 1) for trial in tried]
         tables.write_rows(trials, table, COLUMNS)
         study = next(trial for trial in rounds[-1] if trial.number == 0)  # the study's own setting is in every round
         chosen = {
-            "options": winner.options, "trial": winner.number, "trials": len(designs),
-            "distance": _number(winner.distance), "error": _number(winner.error),
-            "study_distance": _number(study.distance), "study_error": _number(study.error),
-            "flatness": _number(tuning.flatness(rounds[0])), "pairs": len(self.pairs),
+            "options": winner.options, "trial": winner.number, "trials": len(options_of),
+            "distance": _rounded(winner.distance), "error": _rounded(winner.error),
+            "study_distance": _rounded(study.distance), "study_error": _rounded(study.error),
+            "flatness": _rounded(tuning.flatness(rounds[0])), "pairs": len(self.pairs),
         }  # fmt: skip
         write_json(setting_file, chosen)
-        return {"trials": len(designs), "chosen": winner.number, **device_facts(self.device)}
+        return {"trials": len(options_of), "chosen": winner.number, **device_facts(self.device)}
 
     def trial(self, number: int, options: dict[str, Any], pairs: int) -> Trial:
         """Evaluate one setting of the method, its ``options``, on the first ``pairs`` pairs of models, and return the
         trial.
 
-        ``number``: identifies the setting, whose unlearned models are reused in later rounds. If the method fails, the
-        returned trial has a note on the error. Errors of the machine and damaged files are raised.
+        ``number``: identifies the setting, whose unlearned models are reused in later rounds. If the method fails, or
+        its models answer NaN, the returned trial has a note on the error and no distance. Errors of the machine and
+        damaged files are raised.
         """
         trial = Trial(number, options, pairs)
         try:
-            files = self.unlearned.setdefault(number, [])
+            files = self.unlearned.setdefault(number, [])  # of earlier rounds, one for each pair in order
             while len(files) < pairs:
-                files.append(self._forgotten(number, options, len(files)))
-            return self._judged(replace(trial, seconds=self.seconds[number]), files[:pairs])
+                files.append(self._unlearn_pair(number, options, len(files)))
+            return self._measured(replace(trial, seconds=self.seconds[number]), files[:pairs])
         except ValueError as error:
             unreadable = isinstance(error, ArtifactError) and not isinstance(error, NoAnswerError)
             if unreadable or isinstance(error, MachineError):  # a full disk is no fault of the setting
                 raise
             return replace(trial, note=str(error))
 
-    def _forgotten(self, number: int, options: dict[str, Any], pair: int) -> str:
+    def _unlearn_pair(self, number: int, options: dict[str, Any], pair: int) -> str:
         """Let the models of one pair unlearn with the method's ``options``, write their logits, and return the path.
         The seconds are added to those of the setting ``number``."""
         stack, membership = self.stacks[pair].copy(), self.pairs[pair]
@@ -130,46 +132,46 @@ class Campaign:
         seconds = run_method(stack, unlearn, Rows.where(membership.forget), Rows.where(membership.retain), self.file)
         # Seconds that the method spared by reusing an earlier trial's Fisher information count as spent.
         self.seconds[number] = self.seconds.get(number, 0.0) + seconds + stack.spared
-        path = self._file(f"trial{number}", pair)
+        path = self._new_file(f"trial{number}", pair)
         Logits(index=np.arange(len(self.data.y)), y=self.data.y, logits=stack.logits()).write(path)
         return path
 
-    def _judged(self, trial: Trial, files: list[str]) -> Trial:
-        """Return the trial with its distance from retraining, that distance's standard error, and its loss of utility,
-        all in units of their margins.
+    def _measured(self, trial: Trial, files: list[str]) -> Trial:
+        """Return the trial with its distance from retraining, the standard error of this distance, and its loss of
+        utility. All three are in units of the metric's margin, the distance that counts as equivalence.
 
         ``files``: the logits of the unlearned models, one file per pair. The distance is the largest over the metrics
-        that decide verdicts, or over all metrics if the objective is accuracy. The loss is the largest over the metrics
-        that do not decide, 0 if there are none. Metrics that give no distance, and coarse metrics, whose margin may be
-        wider, are left out of both. Raises ValueError if no metric decides.
+        that decide verdicts, or over all metrics if the objective is accuracy. The loss is the largest signed distance
+        over the metrics that do not decide, 0 if there are none. Metrics that give no distance, and coarse metrics,
+        whose margin may be wider, are left out of both. Raises ValueError if no metric decides.
         """
-        effects = {"trial": self._effects(files)}
         if trial.pairs not in self._yardsticks:
             self._yardsticks[trial.pairs] = self._effects(self.retrained[: trial.pairs])
-        effects[RETRAIN] = self._yardsticks[trial.pairs]
-        reads = []
+        effects = {"trial": self._effects(files), RETRAIN: self._yardsticks[trial.pairs]}
+        reads = []  # one distance from retraining for each metric
         for metric in effects["trial"]:
             # The trial's and the retrained models' numbers by this metric, or the reason why they give no distance.
             side = distances.side_or_reason("trial", metric, effects)
             if isinstance(side, Side) and not side.audited.rule.coarse:
                 rng = generator(self.settings["seed"], "tune", metric)
                 reads.append(distances.read(side, metric, margins=self.settings["margins"], rng=rng, draws=DRAWS))
-        deciding = [read for read in reads if self.by_role or read.side.audited.rule.deciding]
+        deciding = [read for read in reads if self.by_accuracy or read.side.audited.rule.deciding]
         if not deciding:
             raise ValueError("no metric of this scenario measures the distance from retraining")
-        furthest = max(deciding, key=lambda read: abs(_margins(read)))
-        losses = [_margins(read) for read in reads if not read.side.audited.rule.deciding]
+        furthest = max(deciding, key=lambda read: abs(_in_margins(read)))
+        losses = [_in_margins(read) for read in reads if not read.side.audited.rule.deciding]
         # ``chosen``: the index of the attack whose distance stands for all attacks.
-        error = float(furthest.numbers.errors[furthest.chosen]) / _margin(furthest)
+        error = float(furthest.numbers.errors[furthest.chosen])
         return replace(
-            trial, distance=abs(_margins(furthest)), error=error, lost=max(losses, default=0.0),
+            trial, distance=abs(_in_margins(furthest)), error=error / _margin(furthest), lost=max(losses, default=0.0),
             margin=_margin(furthest),
             metric=furthest.metric + (f" ({furthest.attack})" if furthest.attack else ""),
         )  # fmt: skip
 
     def _effects(self, files: list[str]) -> dict[str, Effect]:
-        """Return metric → the effects of models to it, computed from the logits ``files``, one per pair, and from
-        the scores of attacks that read logits only."""
+        """Return metric → its effects: what each model and sample adds to the metric's number. They are computed from
+        the logits ``files``, one per pair, and from the scores of attacks on them. If the objective is accuracy, a
+        metric's effects are those of its accuracies."""
         evaluation, path = self._evaluation(files, None), str(self.folder / "scores.parquet")
         scores = scoring.score(evaluation, self.settings["attacks"], seed=evaluation.seed)
         tables.write_scores(path, scores.columns)
@@ -177,13 +179,13 @@ class Campaign:
         effects: dict[str, Any] = {}
         for entry in self.settings["metrics"].values():
             module = registry.load("metrics", entry["name"])
-            measure = module.accuracies_by_role if self.by_role else module.effects
+            measure = module.accuracies_by_role if self.by_accuracy else module.effects
             effects |= measure(evaluation, module.Options(**entry["options"]))
         return effects
 
     def _evaluation(self, files: list[str], scores: str | None) -> Evaluation:
-        """Return the evaluation of unlearned models with the logits ``files``, one per pair of models, and with the
-        file of attacks' ``scores``, or None."""
+        """Return the evaluation of unlearned models with the logits ``files``, one for each of the first pairs of
+        models, and with the file of attacks' ``scores``, or None."""
         pairs = len(files)
         evaluation = Evaluation(
             self.data_file, self.splits[:pairs], self.originals[:pairs], files, scores_file=scores,
@@ -193,49 +195,52 @@ class Campaign:
         evaluation.sets = {"paper": self.settings["paper_set"], "adaptive": self.settings["adaptive_set"]}
         return evaluation
 
-    def _parts(self, path: str, membership: Membership) -> list[str]:
+    def _split_by_pair(self, path: str, membership: Membership) -> list[str]:
         """Split the file of all models' logits ``path`` into one temporary file per pair of models, and return their
         paths."""
         whole, files = Logits.read(path, len(membership.seed)), []
         for pair, block in enumerate(np.unique(membership.block)):
-            files.append(self._file(Path(path).parent.name, pair))
+            files.append(self._new_file(Path(path).parent.name, pair))
             logits = whole.logits[membership.block == block]
             Logits(index=whole.index, y=whole.y, logits=logits).write(files[-1])
         return files
 
-    def _file(self, name: str, pair: int) -> str:
-        """Return the path of a new temporary file for one pair of models, in a new folder ``name``-``pair``:
-        "membership.npz" if that is the name, else "logits.npz"."""
+    def _new_file(self, name: str, pair: int) -> str:
+        """Make a new folder ``name``-``pair`` for one pair of models, and return the path of a file to be written in
+        it: "membership.npz" if the ``name`` is "membership", otherwise "logits.npz"."""
         folder = self.folder / f"{name}-{pair}"
         folder.mkdir()
         return str(folder / ("membership.npz" if name == "membership" else "logits.npz"))
 
 
 def _margin(read: Read) -> float:
-    """Return the margin of equivalence to which the distance is compared, as a positive number: the upper one for a
-    positive distance, the lower one otherwise."""
+    """Return the margin of equivalence with which the distance is compared, as a positive number: the upper margin for
+    a positive distance, otherwise the lower one."""
     lower, upper = read.distance.margin
     return upper if read.distance.estimate.value > 0 else -lower
 
 
-def _margins(read: Read) -> float:
+def _in_margins(read: Read) -> float:
     """Return the signed distance from retraining, divided by its margin."""
     return float(read.distance.estimate.value) / _margin(read)
 
 
-def _number(value: float) -> float | None:
+def _rounded(value: float) -> float | None:
     """Return a rounded value, or None if it is not finite."""
     return round(value, 6) if np.isfinite(value) else None
 
 
-def _row(stage: int, trial: Trial) -> dict[str, Any]:
-    """Return the row of the table of trials for one trial in round ``stage``. Its numbers are NaN if the method
-    failed."""
-    half, distance = 1.96 * trial.error, trial.distance
-    limits = {"ci_low": max(distance - half, 0.0), "ci_high": distance + half}
+def _row(stage: int, trial: Trial, winner: Trial) -> dict[str, Any]:
+    """Return the row of the table of trials for one trial in round ``stage`` (1 is the first). "chosen" is 1 if the
+    trial has the setting of the ``winner``, otherwise 0. The interval of the distance has level 95 %. If the method
+    failed, distance, interval and loss are NaN."""
+    distance, half_width = trial.distance, 1.96 * trial.error
+    limits = {"ci_low": max(distance - half_width, 0.0), "ci_high": distance + half_width}
     numbers = {"distance": distance, **limits, "lost": trial.lost}
+    if not np.isfinite(distance):
+        numbers = dict.fromkeys(numbers, np.nan)
     return {
         "stage": stage, "trial": trial.number, "pairs": trial.pairs, "metric": trial.metric, "margin": trial.margin,
-        **(numbers if np.isfinite(distance) else dict.fromkeys(numbers, np.nan)), "seconds": trial.seconds,
-        "chosen": 0, "options": json.dumps(trial.options, sort_keys=True), "note": trial.note,
+        **numbers, "seconds": trial.seconds, "chosen": int(trial.number == winner.number),
+        "options": json.dumps(trial.options, sort_keys=True), "note": trial.note,
     }  # fmt: skip

@@ -23,26 +23,23 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
     the jobs, [stage, node] each, that trained the models and unlearned them by the method and by retraining. Jobs of
     shadow models are left out; the list is empty for imported models.
     """
-    stage_of = {node.outputs["spec"]: [node.stage, node.name] for node in plan.all()}
+    job_of = {node.outputs["spec"]: [node.stage, node.name] for node in plan.all()}
     shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}
-    cases = {(*c.scenario.place, c.method): c for c in plan.cases}
     records = []
     for comparison in plan.comparisons:
-        place = comparison.scenario.place
-        jobs, methods = {}, [name for name in comparison.scenario.methods if (*place, name) in cases]
+        scenario = comparison.scenario
+        imported = registry.offers(scenario.protocol, "imported")
+        logits_of: dict[str, list[str]] = {}  # method → its logits before and after unlearning, batch by batch
+        for case in (case for case in plan.cases if case.scenario.place == scenario.place):
+            batches = [] if imported else zip(case.splits, case.originals, case.unlearned, strict=True)
+            logits_of[case.method] = [path for splits, *logits in batches if splits not in shadows for path in logits]
+        methods, jobs = [method for method in scenario.methods if method in logits_of], {}
         for method in methods:
-            # The files of the method, and of retraining if the scenario has it; retraining itself has them once.
-            compared = [cases[(*place, name)] for name in dict.fromkeys((method, "retrain")) if (*place, name) in cases]
-            # Logits before and after unlearning, batch by batch, without batches of shadow models.
-            logits = [
-                path
-                for case in compared if not registry.offers(comparison.scenario.protocol, "imported")
-                for batch in zip(case.splits, case.originals, case.unlearned, strict=True) if batch[0] not in shadows
-                for path in batch[1:]
-            ]  # fmt: skip
-            jobs[method] = [stage_of[spec(path)] for path in dict.fromkeys(logits)]
+            # The method and retraining start from the same trained models, whose job is listed once.
+            logits = dict.fromkeys([*logits_of[method], *logits_of.get("retrain", [])])
+            jobs[method] = [job_of[spec(path)] for path in logits]
         files = {name: path for name, path in comparison.outputs.items() if name != "spec"}
-        identity = {**place._asdict(), "methods": methods}
+        identity = {**scenario.place._asdict(), "methods": methods}
         family = "study" if plan.study.tests > 1 else "scenario"
         extended = {"extended": comparison.extended} if comparison.extended else {}
         records.append({**identity, **files, "made": jobs, "family": family, **extended})
@@ -50,13 +47,14 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
 
 
 def spec(path: str) -> str:
-    """Return the spec file of the node to which a file belongs."""
+    """Return the path of the spec.json beside a file, which says how its job made the file."""
     return f"{path.rpartition('/')[0]}/spec.json"  # asked too often for pathlib
 
 
 def origins(comparison: Node) -> Origins:
     """Return the settings of the jobs from which a planned comparison comes; empty lists for imported models."""
-    # All methods are compared on the same data and memberships, so that the parents of one method's metrics suffice.
+    # The parents of a comparison are the metrics of each method. All methods are compared on the same data and
+    # memberships, so that the parents of one method's metrics suffice.
     parents = next(iter(comparison.parents.values())).parents.values()
     return {stage: [node.settings for node in parents if node.stage == stage] for stage in MAKERS}
 
@@ -64,16 +62,17 @@ def origins(comparison: Node) -> Origins:
 @cache
 def recorded(folder: Path) -> Origins:
     """Return the settings of the jobs from which the finished comparison in this absolute ``folder`` comes, as
-    `origins` does.
+    `origins` does, but from files of results.
 
     Raises ValueError, LookupError, TypeError, OSError or StopIteration for one that is damaged or of another version.
     """
 
     def parents(path: Path) -> list[Path]:
-        """Return the spec files of the jobs whose files the job of this spec read."""
+        """Return the spec files of the jobs whose files the job of this spec read, each once. Inputs are stored
+        relative to the working directory, three folders above ``folder``."""
         return [*dict.fromkeys(folder.parents[2] / spec(name) for name in read_json(path)["inputs"])]
 
     # The first parent is the job of one method's metrics. As in `origins`, its parents suffice. A spec's path ends in
-    # the stage, the node and spec.json.
+    # stage/node/spec.json, so that the last but two of its parts is the stage.
     specs = parents(next(iter(parents(folder / "spec.json"))))
     return {stage: [read_json(path)["settings"] for path in specs if path.parts[-3] == stage] for stage in MAKERS}

@@ -16,15 +16,17 @@ Draws = dict[str, tuple[str, frozenset[int]]]
 
 
 def level(plan: Plan, pairs: int | None) -> float:
-    """Return the level of verdicts. ``pairs``: how many pairs they are on; None for a protocol without pairs.
+    """Return the significance level of the tests behind verdicts. ``pairs``: how many pairs of models the verdicts are
+    on; None for a protocol without pairs.
 
     A study that grows may plan looks: numbers of pairs at which its verdicts are read. The level of a look is then its
     part of α (`stats.looks`). Without planned looks or without pairs, the level is α. If the family of tests is the
     whole study, the level is divided by the number of scenarios (Bonferroni).
     """
-    planned = plan.study.looks
-    alpha = looks.levels(looks=planned)[planned.index(pairs)] if planned and pairs is not None else looks.ALPHA
-    return alpha / plan.study.tests
+    planned, alpha = plan.study.looks, looks.ALPHA
+    if planned and pairs is not None:
+        alpha = looks.levels(looks=planned)[planned.index(pairs)]
+    return alpha / plan.study.tests  # the number of scenarios in the family of tests, 1 if each is its own
 
 
 def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
@@ -39,49 +41,57 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     one. If only some of the scenario's methods have earlier verdicts, ``methods`` lists the ones that have.
     """
     folder = Path(comparison.outputs["spec"]).parent
-    beside = plan.folders("comparisons").get(folder.name.rpartition("-")[0], [])  # of the same label, with any key
-    former = [name for name in beside if name not in plan.nodes["comparisons"]]
+    label = folder.name.rpartition("-")[0]  # the name without the key
+    former = [name for name in plan.folders("comparisons").get(label, []) if name not in plan.nodes["comparisons"]]
     planned = _draws(compared.origins(plan.nodes["comparisons"][folder.name])) if former else {}
-    sizes: dict[str, set[int]] = {}
-    judged: set[str] = set()
+    sizes: dict[str, set[int]] = {}  # population → its numbers of blocks in earlier comparisons
+    judged: set[str] = set()  # methods with earlier verdicts
     for name in former:
         try:
             earlier, methods, alpha = _recorded(Path(ROOT, "comparisons", name).absolute())
         except (ValueError, LookupError, TypeError, OSError, StopIteration):
             continue  # half a folder, or one of another version
-        unit = _grown(earlier, planned)
+        population = _grown(earlier, planned)
         methods = methods & comparison.scenario.methods.keys()
-        if unit and methods and not _foreseen(plan, unit, len(earlier[unit][1]), alpha):
-            sizes.setdefault(unit, set()).add(len(earlier[unit][1]))
-            judged |= methods
+        if population and methods:
+            _, blocks = earlier[population]
+            if not _foreseen(plan, population, len(blocks), alpha):
+                sizes.setdefault(population, set()).add(len(blocks))
+                judged |= methods
     if not sizes:
         return {}
     unit = min(sizes)  # if several populations grew, naming one is enough
+    _, blocks = planned[unit]
     some = {} if judged >= comparison.scenario.methods.keys() else {"methods": sorted(judged)}
-    return {"unit": unit, "from": sorted(sizes[unit]), "to": len(planned[unit][1]), **some}
+    return {"unit": unit, "from": sorted(sizes[unit]), "to": len(blocks), **some}
 
 
-def _foreseen(plan: Plan, unit: str, size: int, alpha: float) -> bool:
+def _foreseen(plan: Plan, population: str, size: int, alpha: float) -> bool:
     """Return whether an earlier verdict was planned: the study plans verdicts at this number of pairs, and the plan
     gives them the level that the earlier verdict had.
 
-    ``unit``: the population that was smaller then; ``size``: its number of blocks then; ``alpha``: the verdict's level.
+    ``population``: the one that was smaller then; ``size``: its number of blocks then; ``alpha``: the verdict's level.
+    Only the population "pairs" can be planned to grow.
     """
-    return unit == "pairs" and size in plan.study.looks and abs(alpha - level(plan, size)) < 1e-12
+    return population == "pairs" and size in plan.study.looks and abs(alpha - level(plan, size)) < 1e-12
 
 
 def _grown(earlier: Draws, planned: Draws) -> str:
     """Return the population that had fewer blocks in the ``earlier`` comparison than is ``planned``.
 
-    Returns "" if no population has grown, if an earlier block is not planned any more, or if the draws differ.
+    If several populations have grown, the first is returned. Returns "" if none has grown, if an earlier block is not
+    planned any more, or if the draws differ.
     """
     if earlier.keys() != planned.keys():
         return ""
-    # Of each population, earlier and now: the text that identifies its draws, [0], and the set of its blocks, [1].
-    pairs = [(name, earlier[name], planned[name]) for name in planned]
-    if not all(was[0] == now[0] and was[1] <= now[1] for _, was, now in pairs):
-        return ""
-    return next((name for name, was, now in pairs if was[1] < now[1]), "")
+    grown = ""
+    for population, (draws, blocks) in planned.items():
+        earlier_draws, earlier_blocks = earlier[population]
+        if earlier_draws != draws or not earlier_blocks <= blocks:
+            return ""
+        if earlier_blocks < blocks:
+            grown = grown or population
+    return grown
 
 
 @cache
@@ -97,9 +107,9 @@ def _draws(origins: compared.Origins) -> Draws:
     draws, and the numbers of the blocks in all its batches. {} for imported models."""
     populations: dict[str, tuple[str, frozenset[int]]] = {}
     for split in origins["splits"]:
-        draw = {k: v for k, v in split.items() if k != "blocks"}
+        draw = {name: value for name, value in split.items() if name != "blocks"}
         # Trainings of one scenario are equal but for what they are trained on, so that the first stands for all.
         identity = json.dumps([origins["data"][0], draw, origins["train"][0]], sort_keys=True)
-        of_earlier_batches = populations.get(split["population"], ("", frozenset()))[1]
-        populations[split["population"]] = identity, of_earlier_batches | frozenset(split["blocks"])
+        _, blocks = populations.get(split["population"], ("", frozenset()))  # those of the batches before this one
+        populations[split["population"]] = identity, blocks | frozenset(split["blocks"])
     return populations

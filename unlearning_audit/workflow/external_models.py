@@ -28,59 +28,59 @@ PREFIX = "checkpoint_"
 Options = dict[str, Any]
 
 
-def answered(
+def outputs_of(
     files: dict[str, str], population: str, data: Options, model: Options, seed: int, *, generations: int = 0
 ) -> tuple[Data, Membership, Logits | Published]:
-    """Compute the outputs of one population's checkpoints for every sample of a data source, and return the samples,
-    the memberships and the outputs.
+    """Compute the outputs of one population's checkpoints for every sample of a data source; return the samples, the
+    memberships and the outputs.
 
     ``files``: name → path; names "checkpoint_…" are models, the others masks of samples ("train", "forget", "heldout"
     and so on). ``data`` and ``model``: name or file, and options. Classifiers give `Logits`. Language models give
     scores and values from the tokens of each sample, as `Published`.
 
-    If samples have a prompt, language models also continue all forgotten and held-out samples, and ``generations`` of
-    the retained and of the test samples (0: nothing is continued). Views are evaluated but do not count as samples. One
-    model is in memory at a time, on the card if there is one. Raises ValueError that names a checkpoint which does not
-    fit the model or the data.
+    If samples have a prompt, language models also continue the prompts of all forgotten and held-out samples, and of
+    ``generations`` of the retained and of the test samples (0: nothing is continued). Views of a sample, such as its
+    paraphrases, are evaluated but do not count as samples. One model is in memory at a time, on the card if there is
+    one. Raises ValueError that names a checkpoint which does not fit the model or the data.
     """
     paths = [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
-    rows = _rows(data, paths, seed)
+    rows = _read_rows(data, paths, seed)
     samples = _without_views(rows)
     # Messages of `memberships` name the first checkpoint, since there is no file of logits.
     masks: dict[str, str | Path] = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
     member = external.memberships(masks | {"logits": paths[0]}, population, samples, len(paths))
-    continued = np.zeros((len(paths), 0), np.int64)
+    continued = np.zeros((len(paths), 0), np.int64)  # for each model, the rows whose prompts it continues
     # A token that is only read, such as that of a prompt, is stored as ~token, which is negative. The first token is
     # never scored, so the second tells whether a sample has a prompt.
     if generations and rows.tokenizer is not None and (rows.x[:, 1] < 0).any():
-        # All models, in every population, continue the same test samples, and the same retained samples as far as they
-        # retain the same.
+        # `queried` draws with the seeds of the models. With one seed for all, every model in every population continues
+        # the same test samples, and the same retained samples as far as the models retain the same.
         with_one_seed = replace(member, seed=np.zeros(len(paths), np.int64))
         chosen = continued_samples(with_one_seed, samples.part, generations)
         # Rows of parts 0 and 1 are samples, those of part 2 views. −1 stands for no sample.
         continued = np.where(chosen < 0, -1, np.flatnonzero(rows.part < 2)[chosen])
     outputs, continuations = [], []
-    for path, index in zip(paths, continued, strict=True):
-        stack = _opened(path, rows, model)
-        if "tokens" not in stack.readings:
+    for path, prompts in zip(paths, continued, strict=True):
+        stack = _open_checkpoint(path, rows, model)  # a stack of one model, whose results are [0]
+        if "tokens" not in stack.readings:  # a classifier
             outputs.append(stack.logits()[0])
             continue
         outputs.append(tokens.readings(stack, np.arange(len(rows.y)))[0])
-        if len(index):
-            continuations.append((index, generation.greedy(stack, index[None])[0]))
-    answers = np.stack(outputs)
-    if answers.ndim == 4:  # [models, rows, tokens, 4] of language models; logits are [models, rows, classes]
-        return samples, member, _published(answers, rows, member, continuations)
-    return samples, member, Logits(answers[:, rows.part < 2], np.arange(len(samples.y)), samples.y)
+        if len(prompts):
+            continuations.append((prompts, generation.greedy(stack, prompts[None])[0]))
+    stacked = np.stack(outputs)
+    if stacked.ndim == 4:  # [models, rows, tokens, 4] of language models; logits are [models, rows, classes]
+        return samples, member, _as_published(stacked, rows, member, continuations)
+    return samples, member, Logits(stacked[:, rows.part < 2], np.arange(len(samples.y)), samples.y)
 
 
-def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
-    """Return all rows of the data source ``wish`` (its name or file, and options). Texts are tokenised as the first
-    checkpoint of ``paths`` with a tokenizer requires, unless the study names a tokenizer.
+def _read_rows(data: Options, paths: list[Path], seed: int) -> Data:
+    """Return all rows of the data source ``data`` (its name or file, and options). Texts are tokenised by the tokenizer
+    of the first checkpoint of ``paths`` that has one, unless the study names a tokenizer.
 
     Raises ValueError if texts need a tokenizer and there is none.
     """
-    options = dict(wish)
+    options = dict(data)
     name, file = options.pop("name"), options.pop("file", None)
     module = registry.load("data", name, file)
     # A source's ``WHOLE`` are the options with which every row is a sample, as masks of samples require.
@@ -100,47 +100,48 @@ def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
 def _without_views(rows: Data) -> Data:
     """Return the data without views of samples, such as paraphrases and wrong answers, which are rows of their own."""
     columns = ("x", "y", "part", "y_clean", "index", "compressed", "group", "subject")
-    # Rows of part 0 (train) and 1 (test) are samples; those of part 2 are views.
-    present = {name: value[rows.part < 2] for name in columns if (value := getattr(rows, name)) is not None}
-    return replace(rows, **present, parent=None, view=None)
+    present = {name: getattr(rows, name) for name in columns if getattr(rows, name) is not None}
+    is_sample = rows.part < 2  # part 0 is train, 1 is test, and 2 are views
+    return replace(rows, **{name: value[is_sample] for name, value in present.items()}, parent=None, view=None)
 
 
-def _opened(path: Path, samples: Data, wish: Options) -> ModelStack:
+def _open_checkpoint(path: Path, samples: Data, model: Options) -> ModelStack:
     """Return a stack of one model with the weights of the checkpoint ``path``: a folder of transformers, or a state
     dict in safetensors for the study's model.
 
-    ``samples``: what the model will be queried with. ``wish``: the model's name or file, and options.
+    ``samples``: what the model will be queried with. ``model``: its name or file, and options. Without a name, it is
+    the model of the library that reads folders of transformers.
     """
-    options, state = dict(wish), _state_files(path)
+    options, state = dict(model), _state_files(path)
     name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
     architecture = registry.load("models", name, file)
     settings = architecture.Options(**options, **({} if state else {"weights": str(path)}))
 
     def build() -> nn.Module:
         with guard(architecture.__file__):
-            model: nn.Module = architecture.build(settings, samples.x.shape[1:], samples.classes)
+            network: nn.Module = architecture.build(settings, samples.x.shape[1:], samples.classes)
         if state:
-            _load(model, path)
-        return model
+            _load_state(network, path)
+        return network
 
     return ModelStack.create(build, samples.x, samples.y, np.zeros(1, np.int64), device=card.use())
 
 
 def _state_files(path: Path) -> list[Path]:
-    """Return the files of a state dict: one, or the parts that the index in a folder names; [] for a folder of
-    transformers or peft."""
+    """Return the files of a state dict: ``path`` itself if it is a file, otherwise the parts that the index in this
+    folder names. [] for a folder of transformers (which has a config.json) or peft, because it is no state dict."""
     if path.is_file():
         return [path]
-    indices = [] if (path / "config.json").is_file() else sorted(path.glob(f"*{INDEX}"))
+    indices = sorted(path.glob(f"*{INDEX}"))
+    if not indices or (path / "config.json").is_file():
+        return []
     # An index maps the name of each tensor to the file that holds it. Many tensors have the same file.
-    return [
-        path / name for index in indices[:1] for name in sorted({*json.loads(index.read_text())["weight_map"].values()})
-    ]
+    return [path / name for name in sorted({*json.loads(indices[0].read_text())["weight_map"].values()})]
 
 
-def _read(path: Path) -> dict[str, torch.Tensor]:
-    """Return the tensors in the files of a state dict by their names. Prefixes that DataParallel and torch.compile put
-    before all names are left out. Raises ValueError for a file that is not intact."""
+def _read_state(path: Path) -> dict[str, torch.Tensor]:
+    """Return name → tensor of all tensors in the files of a state dict. Prefixes that DataParallel and torch.compile
+    put before all names are left out. Raises ValueError for a file that is not intact."""
     from safetensors.torch import load_file
 
     tensors: dict[str, torch.Tensor] = {}
@@ -156,7 +157,7 @@ def _read(path: Path) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _load(model: nn.Module, path: Path) -> None:
+def _load_state(model: nn.Module, path: Path) -> None:
     """Load the state dict in ``path`` into a model. A tensor that the model lists under several names, such as tied
     weights, may be stored under any of its names.
 
@@ -164,11 +165,13 @@ def _load(model: nn.Module, path: Path) -> None:
     that are not finite, or that differ from a tensor with which they are tied.
     """
     # The model's state dict lists a tied tensor several times. ``main_name``: each further name → its main name.
-    tensors, main_name, state = _read(path), aliases(model), model.state_dict()
-    for name, main in main_name.items():
+    tensors, main_name, state = _read_state(path), aliases(model), model.state_dict()
+    for name, main in main_name.items():  # the file may have the tensor under a further name only
         if name in tensors:
             tensors.setdefault(main, tensors[name])
-    tensors = {name: tensors[main] for name, main in main_name.items() if main in tensors} | tensors
+    for name, main in main_name.items():  # or under its main name only; now it is under all names
+        if main in tensors:
+            tensors.setdefault(name, tensors[main])
     missing, extra = sorted(set(state) - set(tensors)), sorted(set(tensors) - set(state))
     if missing or extra:
         problems = [f"lacks {', '.join(missing[:3])}"] if missing else []
@@ -177,12 +180,11 @@ def _load(model: nn.Module, path: Path) -> None:
         raise ValueError(f"{path}: {' and '.join(problems)}; {question}")
     for name, weight in state.items():
         value = tensors[name]
-        ours, theirs = list(weight.shape), list(value.shape)
-        if theirs != ours:
-            words = f"{theirs}, the model's has {ours}"
-            fewer = len(theirs) == len(ours) and theirs[1:] == ours[1:] and theirs < ours
-            advice = "; if a class was removed, put its row back: weights 0, bias -30" if fewer else ""
-            raise ValueError(f"{path}: tensor {name!r} has shape {words}{advice}")
+        shape, expected = list(value.shape), list(weight.shape)
+        if shape != expected:
+            fewer_rows = len(shape) == len(expected) and shape[1:] == expected[1:] and shape < expected
+            advice = "; if a class was removed, put its row back: weights 0, bias -30" if fewer_rows else ""
+            raise ValueError(f"{path}: tensor {name!r} has shape {shape}, the model's has {expected}{advice}")
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise ValueError(f"{path}: tensor {name!r} has values that are NaN or infinite; leave this model out")
     for name, main in main_name.items():
@@ -191,13 +193,13 @@ def _load(model: nn.Module, path: Path) -> None:
     model.load_state_dict(tensors)
 
 
-def _published(
+def _as_published(
     readings: np.ndarray, rows: Data, member: Membership, continuations: list[tuple[np.ndarray, np.ndarray]]
 ) -> Published:
-    """Compute the scores of attacks and the values of metrics that read texts, for all samples and language models;
+    """Compute, for all samples and language models, the scores of attacks and the values of metrics that read texts;
     return them as `Published`. Attacks that need the compressed sizes of texts are left out if the data lack these.
 
-    ``readings`` float32 [models, rows, tokens, 4]: the numbers of each token, for samples and views. ``rows``: the
+    ``readings`` float32 [models, rows, tokens, 4]: four numbers of each token, for samples and views. ``rows``: the
     data with views. ``continuations``: for each model, the rows int64 [queried] and the generated
     tokens int32 [queried, new].
     """
@@ -210,8 +212,8 @@ def _published(
     metrics = [registry.load("metrics", name) for name in registry.defining("metrics", registry.OF_TEXTS["metrics"])]
     for metric in metrics:
         columns |= metric.text_readings(values, rows, continuations)
-    # From constants of the metrics: columns that are larger for better known texts, and columns that are no shares.
-    near, unbounded = ({name for metric in metrics for name in getattr(metric, key)} for key in ("NEAR", "UNBOUNDED"))
+    near = {name for metric in metrics for name in metric.NEAR}  # columns that are larger for better known texts
+    unbounded = {name for metric in metrics for name in metric.UNBOUNDED}  # columns that are no shares from 0 to 1
     return Published(
         forget=member.forget, heldout=member.heldout, retain=member.retain, test=samples.part == 1,
         samples=samples.index.astype("U"), attacks=np.array(list(scores)), scores=np.stack(list(scores.values())),

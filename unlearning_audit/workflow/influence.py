@@ -27,13 +27,14 @@ SECONDS = 60.0
 def influence(
     stack: ModelStack, unlearn: Callable[[ModelStack, Rows, Rows], object], forget: Rows, retain: Rows
 ) -> float:
-    """Return how far changing the other models moves the result of one model, divided by the distance that unlearning
-    moves it.
+    """Return how far a change of the other models in a stack moves the result of one model, divided by how far
+    unlearning moves this model.
 
     ``unlearn`` lets three models forget a few samples twice, with the same random numbers; the second time, the weights
-    of the first and the last model are multiplied by `TIMES`, and the model in the middle is compared. The result is 0
-    for a method that changes every model independently, and for a stack of one model. It is also 0 if a repetition with
-    unchanged weights gives another result, because then nothing can be measured.
+    of the first and the last model are multiplied by `TIMES`, and the results of the model in the middle are compared.
+    The result is 0 for a method that changes every model independently, for a stack of one model, and if weights become
+    NaN. It is also 0 if a repetition with unchanged weights moves the model by more than a tenth as far, because then
+    the method is not repeatable and nothing can be measured.
     """
     if len(stack) < 2:
         return 0.0
@@ -41,7 +42,7 @@ def influence(
     sides = Rows(forget.index[models, :FORGOTTEN]), Rows(retain.index[models, :RETAINED])
     before = stack.take(models)
 
-    def end(times: float) -> torch.Tensor:
+    def unlearned_middle(times: float) -> torch.Tensor:
         """Let a copy of the three models unlearn, with the outer two multiplied by ``times``; return the weights of the
         one in the middle, float64 [weights]."""
         trial = before.copy()
@@ -52,19 +53,20 @@ def influence(
         np.random.seed(0)
         torch.manual_seed(0)
         unlearn(trial, *sides)
-        return _watched(trial)
+        return _middle_weights(trial)
 
-    reached = end(1.0)
-    moved = max(float((reached - _watched(before)).norm()), float(torch.finfo(torch.float32).eps))
-    apart = float((end(TIMES) - reached).norm())
-    # Unchanged weights are repeated, which takes time, only if rounding does not explain ``apart``.
-    if apart > ROUNDING * moved and float((end(1.0) - reached).norm()) > apart / 10:
-        return 0.0
+    reached = unlearned_middle(1.0)
+    moved = max(float((reached - _middle_weights(before)).norm()), float(torch.finfo(torch.float32).eps))
+    apart = float((unlearned_middle(TIMES) - reached).norm())
+    if apart > ROUNDING * moved:  # a repetition takes time, so there is none if rounding explains ``apart``
+        repeated_apart = float((unlearned_middle(1.0) - reached).norm())
+        if repeated_apart > apart / 10:
+            return 0.0
     return apart / moved if np.isfinite(apart) else 0.0
 
 
-def _watched(stack: ModelStack) -> torch.Tensor:
-    """Return all weights of the model in the middle, float64 [weights]."""
+def _middle_weights(stack: ModelStack) -> torch.Tensor:
+    """Return all weights of the second of three models, float64 [weights]. Each parameter is [models, …]."""
     return torch.cat([value[1].detach().flatten().double() for value in stack.parameters.values()])
 
 

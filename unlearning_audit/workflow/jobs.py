@@ -15,32 +15,25 @@ from pathlib import Path
 from typing import Any
 
 from unlearning_audit.store import folders
-from unlearning_audit.store.files import ArtifactError, Json, checksum, node_of, verify, write_spec
+from unlearning_audit.store.files import ArtifactError, Json, checksum, node_of, paths_in, verify, write_spec
 from unlearning_audit.workflow.versions import VERSIONS
 
 
 def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
     """Return the arguments, by name, that a job's function takes from the job's ``inputs`` (role → files) and from
-    other ``values``.
+    other ``values``. An input and a value of the same name are one argument, the input.
 
-    A function with a parameter ``**files`` gets all other inputs too, and one with ``**shown`` all other values.
+    A function with a parameter ``**files`` gets all inputs, and one with ``**shown`` all values, whatever their names.
     """
     parameters = inspect.signature(function).parameters
-    return {
-        name: value for name, value in {**values, **inputs}.items()
-        if name in parameters or ("files" if name in inputs else "shown") in parameters
-    }  # fmt: skip
+    values = {name: value for name, value in values.items() if name in parameters or "shown" in parameters}
+    return values | {name: files for name, files in inputs.items() if name in parameters or "files" in parameters}
 
 
-def made(
-    function: Callable[..., Any],
-    stage: str,
-    settings: Json,
-    inputs: Json,
-    outputs: dict[str, str],
-    place: Json,
+def run_and_record(
+    function: Callable[..., Any], stage: str, settings: Json, inputs: Json, outputs: dict[str, str], place: Json,
     used: float = 0.0,
-) -> Json:
+) -> Json:  # fmt: skip
     """Call the function of a job, and return the record for its ``spec.json``: how its other files were made, and at
     which cost, as JSON values.
 
@@ -48,7 +41,8 @@ def made(
     that do not change results, such as paths, and hashes of the user's files, which must not have changed). What the
     function returns is added to the record, except ``device``, which is put under ``machine``. The peak memory, in MiB,
     is the larger of the peaks of this process and of its children. The peak of a fork includes memory that it shares
-    with the process from which it was forked. ``used``: processor seconds of this process before the job.
+    with the process from which it was forked. ``used``: processor seconds (`process_time`) of this process before the
+    job.
     """
     folders.unchanged(place.get("contents", {}))
     started = time.perf_counter()
@@ -56,12 +50,11 @@ def made(
     seconds, spent = time.perf_counter() - started, process_time() - used
     logging.info("%s took %.3f s, %.3f s of a processor", stage, seconds, spent)
     artifacts = {Path(path).name: path for role, path in outputs.items() if role != "spec"}
-    paths = [path for group in inputs.values() for path in ([group] if isinstance(group, str) else group)]
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return {
         "stage": stage,
         "settings": json.loads(json.dumps(settings)),
-        "inputs": sorted(map(str, paths)),
+        "inputs": sorted(map(str, paths_in(inputs))),
         "node": node_of(outputs["spec"]),
         "checksums": {name: checksum(path) for name, path in artifacts.items()},
         "packages": VERSIONS,
@@ -73,7 +66,7 @@ def made(
     }
 
 
-def make(stage: str, settings: Json, inputs: Json, outputs: dict[str, str], place: Json) -> None:
+def make_part(stage: str, settings: Json, inputs: Json, outputs: dict[str, str], place: Json) -> None:
     """Make the files of one node of the plan, and write its ``spec.json``, inside the job that Snakemake runs for
     another node.
 
@@ -83,13 +76,13 @@ def make(stage: str, settings: Json, inputs: Json, outputs: dict[str, str], plac
     exist and are intact.
     """
     *files, record = outputs.values()
-    with suppress(ArtifactError):
+    with suppress(ArtifactError):  # a missing or damaged file is made anew
         if Path(record).exists():
             for path in files:
                 verify(path)
             return
     function = getattr(importlib.import_module(f"unlearning_audit.workflow.{stage}"), stage)
-    write_spec(record, made(function, stage, settings, inputs, outputs, place, process_time()))
+    write_spec(record, run_and_record(function, stage, settings, inputs, outputs, place, used=process_time()))
 
 
 def process_time() -> float:
@@ -99,7 +92,8 @@ def process_time() -> float:
 
 
 def processor() -> str:
-    """Return the processor's name."""
+    """Return the processor's name: from /proc/cpuinfo if it is stated there, otherwise as Python knows it. If Python
+    does not know it either, return the kind of machine, such as "x86_64"."""
     facts = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.+)", facts.read_text() if facts.exists() else "")
     return found[1] if found else platform.processor() or platform.machine()

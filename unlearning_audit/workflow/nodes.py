@@ -100,8 +100,8 @@ class Plan:
     _folders: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def folders(self, stage: str) -> dict[str, list[str]]:
-        """Return label → names of the folders in a stage's results, from this or any other study. They are listed on
-        the first call only."""
+        """Return label → names (label and key) of the folders in a stage's results, from this or any other study. They
+        are listed on the first call only."""
         if stage not in self._folders:
             names = self._folders.setdefault(stage, {})
             for path in sorted(Path(ROOT, stage).glob("*")):
@@ -109,47 +109,49 @@ class Plan:
         return self._folders[stage]
 
     def draft(self) -> "Plan":
-        """Return an empty plan of the same study, for finding out the names of nodes."""
+        """Return an empty plan of the same study, for finding out the names of nodes. It shares with this plan what is
+        known of files: digests and lists of folders."""
         return Plan(self.study, _codes=self._codes, _contents=self._contents, _folders=self._folders)
 
     def code(self, script: str, plugins: tuple[tuple[Any, ...], ...]) -> str:
         """Return the digest of a stage's script and of the plug-in files that it loads, without comments and
-        docstrings.
+        docstrings. It is computed on the first call only.
 
         ``plugins``: (kind, name, file, depends, time limit) of each. Files on which a user's plug-in ``depends``, its
         time limit, and the quantities that a user's metric declares count too.
         """
         if (script, plugins) not in self._codes:
             files = (registry.source_file(*plugin[:3]) for plugin in plugins)
-            code = source.digest(source.SCRIPTS / f"{script}.py", *files)
-            # Of each plug-in: the digests of the files on which it depends, and its time limit.
-            terms = [([source.fingerprint(Path(path)) for path in depends], limit) for *_, depends, limit in plugins]
-            # What counts beside the code. Without any of it, the digest is that of the code alone.
-            conditions: list[Any] = [term for term in terms if any(term)]
+            digest = source.digest(source.SCRIPTS / f"{script}.py", *files)
+            more: list[Any] = []  # what counts beside the code
+            for *_, depends, limit in plugins:
+                if depends or limit:
+                    more.append(([source.fingerprint(Path(path)) for path in depends], limit))
             users = [plugin[:3] for plugin in plugins if plugin[2]]  # (kind, name, file) of users' plug-ins
-            if len(users) > 1:  # ``code`` does not tell which file is which plug-in
-                conditions += [source.digest(registry.source_file(*plugin)) for plugin in users]
+            if len(users) > 1:  # the digest of all files does not tell which file is which plug-in
+                more += [source.digest(registry.source_file(*plugin)) for plugin in users]
             # The digest of code ignores the names of a metric's quantities, on which its results depend.
             quantities = [registry.quantities(name, file) for kind, name, file in users if kind == "metrics"]
-            conditions += [[quantity.name for quantity in declared] for declared in quantities]
-            self._codes[script, plugins] = (
-                hashlib.sha256(json.dumps([code, conditions]).encode()).hexdigest() if conditions else code
-            )
+            more += [[quantity.name for quantity in declared] for declared in quantities]
+            if more:
+                digest = hashlib.sha256(json.dumps([digest, more]).encode()).hexdigest()
+            self._codes[script, plugins] = digest
         return self._codes[script, plugins]
 
     def contents(self, plugin: Plugin) -> dict[str, str]:
         """Return path → digest of the user's files of a plug-in and of the files on which it depends; {} for a plug-in
-        of the library that depends on none."""
+        of the library that depends on none. It is computed on the first call only."""
         file = plugin.file or plugin.options.get("file")
         if (file, plugin.depends) not in self._contents:
-            # Without a file, ``file`` is None and stays so.
-            self._contents[file, plugin.depends] = source.contents(file and Path(file), plugin.depends)
+            path = Path(file) if file else None
+            self._contents[file, plugin.depends] = source.contents(path, plugin.depends)
         return self._contents[file, plugin.depends]
 
     def key(
         self, stage: str, settings: dict[str, Any], inputs: dict[str, list[Node]], plugins: Sequence[tuple[str, Plugin]]
     ) -> str:
-        """Return the key of everything on which the result of a job of this stage depends.
+        """Return the key of everything on which the result of a job of this stage depends: its code, its settings and
+        its inputs.
 
         ``inputs``: role → nodes. ``plugins``: the kind and choice of each plug-in that the job loads.
         """
@@ -157,41 +159,36 @@ class Plan:
         return key(code, settings, {role: [parent.name for parent in group] for role, group in inputs.items()})
 
     def add(
-        self,
-        stage: str,
-        label: str,
-        settings: dict[str, Any],
-        inputs: dict[str, list[Node]],
-        plugins: Sequence[tuple[str, Plugin]] = (),
-        place: dict[str, Any] | None = None,
-        within: Node | None = None,
-    ) -> Node:
+        self, stage: str, label: str, settings: dict[str, Any], inputs: dict[str, list[Node]],
+        plugins: Sequence[tuple[str, Plugin]] = (), place: dict[str, Any] | None = None, within: Node | None = None,
+    ) -> Node:  # fmt: skip
         """Add a node with these settings and inputs to the plan, unless it has it already, and return it.
 
-        ``label``: the node's name without its key. ``inputs``: role (`ROLES`) → nodes. ``plugins``: the
-        kind and choice of each plug-in that the job loads. ``place``: facts for the job that do not change results,
-        such as paths. ``within``: the node whose job makes this one too; it is
-        ignored if that job is done without this node, or if this node had a job of its own before.
+        ``label``: the node's name without its key. ``inputs``: role (`ROLES`) → nodes. ``plugins``: the kind and choice
+        of each plug-in that the job loads. ``place``: facts for the job that do not change results, such as paths; the
+        digests of users' files are added, and all inputs if some are made within other nodes' jobs.
+
+        ``within``: the node whose job makes this one too, as one of its ``parts``. It is ignored if that job is done
+        without this node, or if this node had a job of its own before.
         """
         name = f"{label}-{self.key(stage, settings, inputs, plugins)}"
         nodes = self.nodes[stage]
         if name not in nodes:
             folder = f"{ROOT}/{stage}/{name}"
             files, awaited = _paths(inputs), _paths(inputs, lambda parent: parent.within is None)
-            if within and _alone(Path(folder), within):
+            if within and _needs_own_job(Path(folder), within):
                 within = None
+            place = dict(place or {})
             contents = {path: content for _, plugin in plugins for path, content in self.contents(plugin).items()}
-            contents |= (place or {}).get("contents", {})
-            place = {**(place or {}), "contents": contents, "inputs": {} if files == awaited else files}
+            place["contents"] = contents | place.get("contents", {})
+            place["inputs"] = {} if files == awaited else files
             node = nodes[name] = Node(
                 # Settings are sorted, as for the key. Snakemake takes settings in another order for different ones.
-                stage, name, json.loads(json.dumps(settings, sort_keys=True)),
-                files,
-                {Path(output).stem: f"{folder}/{output}" for output in (*OUTPUTS[stage], "spec.json")},
-                {parent.name: parent for group in inputs.values() for parent in group},
+                stage, name, settings=json.loads(json.dumps(settings, sort_keys=True)), inputs=files, awaited=awaited,
+                outputs={Path(output).stem: f"{folder}/{output}" for output in (*OUTPUTS[stage], "spec.json")},
+                parents={parent.name: parent for group in inputs.values() for parent in group},
                 # Entries of OF_JOB, such as time limits, are left out if they are empty.
-                {name: value for name, value in place.items() if name not in OF_JOB or value},
-                awaited, within,
+                place={fact: value for fact, value in place.items() if fact not in OF_JOB or value}, within=within,
             )  # fmt: skip
             if within:
                 part = {role: getattr(node, role) for role in ("stage", "settings", "inputs", "outputs", "place")}
@@ -208,33 +205,37 @@ class Plan:
 
 
 def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool) -> dict[str, str | list[str]]:
-    """Return role → paths of the files of those parents for which ``chosen`` holds: one path for the role "data", a
-    list for all others. Roles without files are left out. The default ``chosen``, bool, holds for every node."""
-    paths = {
-        role: [parent.outputs[output] for parent in group if chosen(parent) for output in ROLES.get(role, ("signals",))]
-        for role, group in inputs.items()
-    }
-    return {role: of_role[0] if role == "data" else of_role for role, of_role in paths.items() if of_role}
+    """Return role → paths of the files of the nodes in ``inputs`` for which ``chosen`` holds: one path for the role
+    "data", a list for all others. Roles without files are left out. The default ``chosen``, bool, holds for every
+    node."""
+    paths: dict[str, str | list[str]] = {}
+    for role, nodes in inputs.items():
+        outputs = ROLES.get(role, ("signals",))
+        of_role = [node.outputs[output] for node in nodes if chosen(node) for output in outputs]
+        if of_role:
+            paths[role] = of_role[0] if role == "data" else of_role
+    return paths
 
 
-def _alone(folder: Path, maker: Node) -> bool:
-    """Return whether a node in ``folder`` needs a job of its own: it had one before, or the job of ``maker``, which
-    would make it too, is done without it."""
-    # Only a job of its own writes a log beside its results.
-    return (folder / "log.txt").exists() or (
-        Path(maker.outputs["spec"]).exists() and not (folder / "spec.json").exists()
-    )
+def _needs_own_job(folder: Path, maker: Node) -> bool:
+    """Return whether the node with the results ``folder`` needs a job of its own: it had one before, or the job of
+    ``maker``, which would have made it too, was done without it."""
+    had_own_job = (folder / "log.txt").exists()  # only a job of its own writes a log beside its results
+    maker_done, done = Path(maker.outputs["spec"]).exists(), (folder / "spec.json").exists()
+    return had_own_job or (maker_done and not done)
 
 
 def terms(*plugins: Plugin) -> dict[str, Any]:
-    """Return {"time_limit": seconds}, the first limit that is set for a job's plug-ins; {} if none is."""
+    """Return the terms under which a job runs the given ``plugins``: {"time_limit": seconds}, the first limit that is
+    set for one of them; {} if none is."""
     limits = [plugin.time_limit for plugin in plugins if plugin.time_limit is not None]
     return {"time_limit": limits[0]} if limits else {}
 
 
 def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:
-    """Return ten hexadecimal digits that identify the code digest, settings and parents (role → names, in order)."""
-    # The key of a parent ends its name, after the last hyphen.
+    """Return ten hexadecimal digits that identify the digest of code, the settings and the ``parents`` (role → names,
+    in order). Of the parents' names only the keys count, and roles without parents do not count."""
+    # The key of a parent is the end of its name, after the last hyphen.
     keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
     text = json.dumps([code, settings, keys], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -27,53 +27,50 @@ torch.set_num_threads(1)
 COPIES, SHARE = 6, 0.5
 
 
-def opened(
-    data: Data,
-    membership: Membership,
-    settings: Json,
-    place: Json,
-    base: Sequence[str] = (),
-    models: str | None = None,
-    numbers: np.ndarray | None = None,
-    finite: bool = True,
-) -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
-    """Yield stacks of a job's models, each of as many as the card holds (`portions`); on a processor, one stack of all.
+def open_stacks(
+    data: Data, membership: Membership, settings: Json, place: Json, base: Sequence[str] = (),
+    models: str | None = None, numbers: np.ndarray | None = None, finite: bool = True,
+) -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:  # fmt: skip
+    """Yield the models of a job in portions, each a stack of as many models as the card holds (`portions`); on a
+    processor, one stack of all. With each stack come the positions of its models among ``numbers``, int64 [models], and
+    their memberships.
 
-    With each stack come the positions of its models among ``numbers``, int64 [models], and their memberships.
-    ``numbers`` int64: which models of the membership are opened, by default all. ``models``: the file of the
-    membership's models from which weights are read; None for fresh models. ``finite``: whether weights must be finite.
-    ``settings``: model, options and recipe; ``place``: the user's own files; ``base``: the file of the model that fresh
-    ones start from, or nothing.
+    ``numbers`` int64 [models]: which models of the membership are opened, by default all. ``models``: the file of all
+    models of the membership from which weights are read; None for fresh models. ``finite``: whether weights must be
+    finite. ``settings``: model, options and recipe. ``place``: the user's own files. ``base``: at most one file, of the
+    model that fresh ones start from.
 
     Raises FailedError for an architecture that cannot be used, ValueError for data that do not fit the model, and
-    NoAnswerError if there are no models.
+    NoAnswerError if the file ``models`` says that there are none.
     """
     numbers = np.arange(len(membership.seed)) if numbers is None else numbers
     for part in portions(data, membership, len(numbers), settings, place, base):
         member = membership[numbers[part]]
         stack = open_stack(data, member, settings, place, base, alike=models is not None)
         if models is not None:
-            whole = np.array_equal(numbers[part], np.arange(len(membership.seed)))
-            stack.load(models, finite, None if whole else numbers[part])
+            all_models = np.array_equal(numbers[part], np.arange(len(membership.seed)))
+            stack.load(models, finite, None if all_models else numbers[part])
         yield part, member, stack
 
 
 def portions(
     data: Data, membership: Membership, count: int, settings: Json, place: Json, base: Sequence[str] = ()
 ) -> list[np.ndarray]:
-    """Divide ``count`` models into portions that are processed one at a time; return the numbers of each, int64
-    [models].
+    """Divide ``count`` models into portions that are processed one at a time; return the models of each portion, as
+    numbers from 0, int64 [models].
 
-    There is one portion on a processor, whose memory the job has requested, and on a card if `COPIES` of the weights
-    take less than `SHARE` of its free memory. No model depends on which other models are in its portion.
+    On a processor, for whose memory the job has asked, there is one portion. On a card, a portion has at most as many
+    models that `COPIES` of their weights take `SHARE` of its free memory, and at least one. No model depends on which
+    other models are in its portion.
     """
     if card.use() == "cpu" or count < 2:
         return [np.arange(count)]
     single = open_stack(data, membership[:1], settings, place, base)
-    # Recorded updates, which training adds, are as large as the weights.
-    weights = sum(value.nbytes for value in single.stored().values()) * (2 if single.recipe.record_updates else 1)
-    free = torch.cuda.mem_get_info()[0]
-    most = max(int(SHARE * free / (COPIES * weights)), 1)
+    weight_bytes = sum(value.nbytes for value in single.stored().values())
+    if single.recipe.record_updates:  # recorded updates, which training adds, are as large as the weights
+        weight_bytes *= 2
+    free, _ = torch.cuda.mem_get_info()
+    most = max(int(SHARE * free / (COPIES * weight_bytes)), 1)
     return np.array_split(np.arange(count), -(-count // most))  # count / most, rounded up
 
 
@@ -81,26 +78,21 @@ def open_stack(
     data: Data, membership: Membership, settings: Json, place: Json, base: Sequence[str] = (), alike: bool = False
 ) -> ModelStack:
     """Return a stack (models that are computed at once) of fresh models for the given memberships, with the views of
-    samples. With ``base``, the file of one model, all start from that model.
+    samples, such as paraphrases, as indices of rows. With ``base``, the file of one model, all start from that model.
 
     ``settings``: model, options and recipe; ``place``: the file of the user's own model. ``alike``: whether weights are
     loaded afterwards, so that all models may start with the same ones. Raises FailedError for an architecture that
-    cannot be used, and ValueError if the data hold tokens that the models do not know, or no tokens where models read
-    them.
+    cannot be used (errors in a user's file are caught), and ValueError if the data hold tokens that the models do not
+    know, or no tokens where models read them.
     """
-    at = card.use()
+    device = card.use()
     try:
         build, file = builder(data, settings, place, base)
         with guard(file):
             stack = ModelStack.create(
-                build,
-                data.x,
-                membership.trained_labels(data.y),
-                membership.seed,
-                recipe=Recipe(**settings["recipe"]),
-                device=at,
-                alike=alike,
-            )
+                build, data.x, membership.trained_labels(data.y), membership.seed, recipe=Recipe(**settings["recipe"]),
+                device=device, alike=alike,
+            )  # fmt: skip
         if not in_library(file):
             check_model(stack, data.classes, file)
     except PluginError as error:
@@ -108,7 +100,7 @@ def open_stack(
     check_tokens(stack, data)
     stack.memorised = membership.memorised
     tables = {kind: data.views(kind) for kind in VIEWS}
-    stack.views = {kind: torch.from_numpy(table).to(at) for kind, table in tables.items() if table.shape[1]}
+    stack.views = {kind: torch.from_numpy(table).to(device) for kind, table in tables.items() if table.shape[1]}
     return stack
 
 
@@ -116,7 +108,7 @@ def builder(data: Data, settings: Json, place: Json, base: Sequence[str] = ()) -
     """Return a function that makes a model of the study's architecture for the data, and the architecture's file.
 
     ``settings``: the model's name and options; ``place``: its file, if it is the user's own. Models are fresh, unless
-    ``base`` holds the file of a model; then all start from the weights of the first model in it.
+    ``base`` holds one file of models; then all start from the weights of the first model in it.
     """
     architecture = registry.load("models", settings["model"], place.get("file"))
     options = architecture.Options(**settings["options"])
@@ -137,8 +129,8 @@ def check_built(model: object, classes: int, file: str) -> nn.Module:
     """Return the model that a user's file built, after checking that its final layer has a name.
 
     The name is ``model.head``. Without ``model.head``, it is the name of the only layer with ``classes`` outputs, and
-    this name is then stored in the model. A model that is a single layer is put into a Sequential. Raises PluginError
-    that says what is missing.
+    this name is then stored in the model. A model that is a single layer is put into a Sequential, where the layer has
+    a name. Raises PluginError that says what is missing.
     """
     if not isinstance(model, nn.Module):
         raise PluginError(f"{readable(file)}: build must return a torch.nn.Module, it returned {type_of(model)}")
@@ -149,26 +141,26 @@ def check_built(model: object, classes: int, file: str) -> nn.Module:
         return model
     if not list(model.children()):  # a layer by itself has no name
         model = nn.Sequential(model)
-    alike = [
-        name
-        for name, layer in model.named_modules()
-        if getattr(layer, "out_features", getattr(layer, "out_channels", None)) == classes
-        and isinstance(getattr(layer, "weight", None), nn.Parameter)
-    ]
-    if len(alike) != 1:
-        subject = f"{', '.join(alike)} each have" if alike else "no linear or convolutional layer has"
+    candidates = []
+    for name, layer in model.named_modules():
+        outputs = getattr(layer, "out_features", getattr(layer, "out_channels", None))
+        if outputs == classes and isinstance(getattr(layer, "weight", None), nn.Parameter):
+            candidates.append(name)
+    if len(candidates) != 1:
+        subject = f"{', '.join(candidates)} each have" if candidates else "no linear or convolutional layer has"
+        example = candidates[-1] if candidates else "fc"
         raise PluginError(
             f"{readable(file)}: {subject} {classes} outputs, which does not identify the last layer; set model.head to "
-            f"its name, such as model.head = {(alike or ['fc'])[-1]!r}"
+            f"its name, such as model.head = {example!r}"
         )
     # Not ``model.final_layer_name = …``, because torch or the user's class may define how attributes are set.
-    object.__setattr__(model, "final_layer_name", alike[0])
+    object.__setattr__(model, "final_layer_name", candidates[0])
     return model
 
 
 def check_model(stack: ModelStack, classes: int, file: str) -> None:
-    """Check that a user's model maps two samples of its stack to logits, float [2, classes], which are not
-    probabilities. Raises PluginError that says what is wrong."""
+    """Check that a user's model maps the first two samples of its stack (or the only one) to logits, float
+    [2, classes], which are not probabilities. Raises PluginError that says what is wrong."""
     rows = min(2, len(stack.x))
     kind = str(stack.scaled(stack.x[:1]).dtype).removeprefix("torch.")
     requirement = f"for {kind} {[rows, *stack.x.shape[1:]]} the model must return logits, float [{rows}, {classes}]"
@@ -179,14 +171,15 @@ def check_model(stack: ModelStack, classes: int, file: str) -> None:
         raise PluginError(f"{error} ({requirement})") from None
     if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
         raise PluginError(f"{readable(file)}: {requirement}; it returned {type_of(answer)}")
-    if (answer >= 0).all() and ((answer.double().sum(-1) - 1).abs() < 8 * torch.finfo(torch.bfloat16).eps).all():
+    tolerance = 8 * torch.finfo(torch.bfloat16).eps  # for rounding in the coarsest type of numbers
+    if (answer >= 0).all() and ((answer.double().sum(-1) - 1).abs() < tolerance).all():
         problem = "the model returns probabilities (at least 0, with sum 1) instead of logits"
         raise PluginError(f"{readable(file)}: {problem}; forward must return the input of softmax")
 
 
 def check_tokens(stack: ModelStack, data: Data) -> None:
     """Raise ValueError if the data hold tokens that the models do not know, or if the models read tokens and the data
-    hold none."""
+    hold none. Models without a ``vocabulary`` read no tokens and pass."""
     vocabulary = getattr(stack.model, "vocabulary", None)
     if vocabulary is None:
         return
@@ -198,29 +191,25 @@ def check_tokens(stack: ModelStack, data: Data) -> None:
         raise ValueError(f"model.vocabulary: the model knows {vocabulary} tokens, but the data hold token {largest}")
 
 
-def dump(
-    stacks: Iterable[tuple[np.ndarray, Membership, ModelStack]],
-    data: Data,
-    models: str | None,
-    logits: str,
-    copies: np.ndarray,
-    first: np.ndarray | None = None,
+def write_outputs(
+    stacks: Iterable[tuple[np.ndarray, Membership, ModelStack]], data: Data, models: str | None, logits: str,
+    copies: np.ndarray, first: np.ndarray | None = None,
     guarded: Callable[[], AbstractContextManager[Any]] = nullcontext,
-) -> Json:
-    """Write the weights of models, unless ``models`` is None, and their logits for every sample; return facts for the
-    job's spec.
+) -> Json:  # fmt: skip
+    """Write the weights of models to the file ``models``, unless it is None, and their logits for every sample to the
+    file ``logits``; return facts for the job's spec.
 
-    ``stacks``: positions, memberships and stack of each portion, as `opened` yields them. ``copies`` int64 [models]:
-    model i of the files is model ``copies[i]`` of the stacks. ``first`` bool [samples]: the samples whose logits lie
-    together in the file, because scoring reads them for every model. ``guarded``: returns the context in which models
-    are queried.
+    ``stacks``: positions, memberships and stack of each portion, as `open_stacks` yields them. ``copies`` int64
+    [models]: model i of the files is model ``copies[i]`` of the stacks. ``first`` bool [samples]: the samples whose
+    logits lie together in the file, because scoring reads them for every model. ``guarded``: returns the context in
+    which models are queried.
     """
     facts: dict[str, Any] = {"models": len(copies)}
-    answers = np.empty(0)
+    logits_of_files = np.empty(0)  # [models of the files, samples, classes], once the first portion tells the shape
     with writing_in_portions(models, len(copies)) if models is not None else nullcontext() as write:
         for part, _, stack in stacks:
             with guarded():
-                answered = stack.logits()
+                logits_of_stack = stack.logits()
             # ``members``: the models of the files that are copies of a model in this portion; ``places``: the position
             # of that model in the stack, by binary search, because numbers in ``part`` are sorted.
             members = np.flatnonzero(np.isin(copies, part))
@@ -228,12 +217,12 @@ def dump(
             if write is not None:
                 in_order = np.array_equal(places, np.arange(len(stack)))
                 write(members, stack if in_order else stack.take(places))
-            if not answers.size:  # the shape of logits is known from the first portion on
-                answers = np.empty((len(copies), *answered.shape[1:]), answered.dtype)
-            answers[members] = answered[places]
+            if not logits_of_files.size:
+                logits_of_files = np.empty((len(copies), *logits_of_stack.shape[1:]), logits_of_stack.dtype)
+            logits_of_files[members] = logits_of_stack[places]
             facts |= {"device": stack.device, "engine": type(stack.engine).__name__.lower()}
             facts |= {"privacy": stack.privacy} if stack.privacy else {}
-    Logits(answers, np.arange(len(data.y)), data.y).write(logits, first)
+    Logits(logits_of_files, np.arange(len(data.y)), data.y).write(logits, first)
     return facts | device_facts(facts["device"])
 
 

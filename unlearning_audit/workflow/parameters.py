@@ -23,18 +23,18 @@ PAGE_FILES = ("page.html", "page.css", "page.js", "vendor/datatables.min.js")
 
 
 def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[str, str]:
-    """Return name → path of the files that the scripts of ``tables`` and ``figures`` (names) write in a study's
-    ``folder``.
+    """Return name of an output → path of the files that a script writes in a study's ``folder``: three for each of the
+    ``tables`` and two for each of the ``figures`` (names).
 
-    The files of the first table and the first figure are named by their endings, such as "csv"; those of others by name
-    and ending, such as "cost_csv".
+    The outputs of the first table and the first figure are named by the files' endings, such as "csv"; those of others
+    by the name of the table or figure and the ending, such as "cost_csv".
     """
-    return {
-        f"{name}_{ending}" if i else ending: f"{folder}/{kind}/{name}.{ending}"
-        for kind, names, endings in (("tables", tables, ("csv", "md", "tex")), ("figures", figures, ("svg", "png")))
-        for i, name in enumerate(names)
-        for ending in endings
-    }
+    paths: dict[str, str] = {}
+    for kind, names, endings in (("tables", tables, ("csv", "md", "tex")), ("figures", figures, ("svg", "png"))):
+        for number, name in enumerate(names):
+            prefix = f"{name}_" if number else ""
+            paths |= {f"{prefix}{ending}": f"{folder}/{kind}/{name}.{ending}" for ending in endings}
+    return paths
 
 
 def files(plan: Plan, settings: Any) -> list[str]:
@@ -45,19 +45,21 @@ def files(plan: Plan, settings: Any) -> list[str]:
     outputs.
     """
     outputs = {path for node in plan.all() if not node.within for path in node.outputs.values()}
-    paths, todo = set(), [settings]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, str):
-            paths |= {value} & outputs
-        elif isinstance(value, (dict, list)):
-            todo += value.values() if isinstance(value, dict) else value
-    return sorted(paths)
+    found, unread = set(), [settings]  # ``unread``: values in which strings are still to be looked for
+    while unread:
+        value = unread.pop()
+        if isinstance(value, str) and value in outputs:
+            found.add(value)
+        elif isinstance(value, dict):
+            unread += value.values()
+        elif isinstance(value, list):
+            unread += value
+    return sorted(found)
 
 
-def _order(plan: Plan, kind: str, script: str, *more: Path, **settings: Any) -> dict[str, Any]:
-    """Return the ``settings`` of a job that shows something, with the study's own metrics, the caption of its ``kind``
-    and the digest of its ``script`` and of ``more`` files."""
+def _completed(plan: Plan, kind: str, script: str, *more: Path, **settings: Any) -> dict[str, Any]:
+    """Return the ``settings`` of a job that shows something, completed by the study's own metrics, the caption of the
+    job's ``kind`` ("" if resources/ has none) and the digest of its ``script`` and of ``more`` files."""
     path = CAPTIONS / f"{kind}.rst"
     caption = path.read_text(encoding="utf-8") if path.exists() else ""
     return {**settings, **own_metrics(plan), "caption": caption, "code": code(script, *more)}
@@ -67,69 +69,71 @@ def collect(plan: Plan) -> dict[str, Any]:
     """Return the settings of the job that collects numbers: every evaluation with the files of its numbers and records,
     the study's own metrics, the caption and the digest of code."""
     cases = [{**described(case), "metrics": case.metrics, "records": case.records} for case in plan.cases]
-    return _order(plan, "records", "collect", study=plan.study.name, cases=cases)
+    return _completed(plan, "records", "collect", study=plan.study.name, cases=cases)
 
 
 def tuning(plan: Plan) -> dict[str, Any]:
     """Return the settings of the table of tuning.
 
     ``campaigns``: for each tuned method, the files of its chosen options, trials and costs, and the distances on the
-    audited pairs. ``places``: for each scenario with tuned methods, the effects of all methods and the verdicts;
-    of scenarios on equal data only the first, because they are not independent.
+    audited pairs. ``places``: for each place (scenario and setting) with tuned methods, the effects of all methods and
+    the verdicts; of places with equal data only the first, because they are not independent.
     """
     tuning_of = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}  # by the file of chosen options
     unlearning_of = {node.outputs["logits"]: node for node in plan.nodes["unlearn"].values()}  # by the file of logits
-    judged = {comparison.scenario.place: comparison.outputs for comparison in plan.comparisons}
+    compared_at = {comparison.scenario.place: comparison.outputs for comparison in plan.comparisons}
     campaigns = []
     for case in plan.cases:
-        node, where = unlearning_of.get(case.unlearned[0]), case.scenario.place  # no node made imported models
-        for path in node.inputs.get("tuned", []) if node else []:
+        place, node = case.scenario.place, unlearning_of.get(case.unlearned[0])
+        tuned = node.inputs.get("tuned", []) if node else []  # no node made imported models
+        for path in tuned:  # at most one
             files = {name: tuning_of[path].outputs[name] for name in ("chosen", "trials", "spec")}
-            files["distances"] = judged[where]["distances"]
-            campaigns.append({**where._asdict(), "method": case.method, **files})
-    tuned = {(campaign["scenario"], campaign["setting"]) for campaign in campaigns}
-    first_on: dict[str, Any] = {}  # data → the first scenario and setting on them
-    effects: dict[Any, list[dict[str, str]]] = {}
+            files["distances"] = compared_at[place]["distances"]
+            campaigns.append({**place._asdict(), "method": case.method, **files})
+    tuned_places: set[Any] = {(campaign["scenario"], campaign["setting"]) for campaign in campaigns}
+    first_on: dict[str, Any] = {}  # data → the first place with them
+    listed: dict[Any, dict[str, Any]] = {}
     for case in plan.cases:
-        where = case.scenario.place
-        if where in tuned and first_on.setdefault(repr(case.scenario.data), where) == where:
-            effects.setdefault(where, []).append({"method": case.method, "effects": case.effects})
-    listed = [{**at._asdict(), "methods": effects[at], "verdicts": judged[at]["verdicts"]} for at in effects]
-    return _order(
-        plan, "tuning", "tuning", study=plan.study.name, campaigns=campaigns, places=listed,
+        place = case.scenario.place
+        if place in tuned_places and first_on.setdefault(repr(case.scenario.data), place) == place:
+            facts = {**place._asdict(), "methods": [], "verdicts": compared_at[place]["verdicts"]}
+            listed.setdefault(place, facts)["methods"].append({"method": case.method, "effects": case.effects})
+    return _completed(
+        plan, "tuning", "tuning", study=plan.study.name, campaigns=campaigns, places=list(listed.values()),
         margins=plan.study.margins.model_dump(mode="json"), draws=plan.study.bootstrap, seed=plan.study.seed,
     )  # fmt: skip
 
 
 def cost(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the cost table: every node with its spec, and for each evaluation the specs of its
-    unlearning. Imported models are left out, because their cost is unknown."""
+    """Return the settings of the cost table: every node with its spec, and for each evaluation the specs of the jobs
+    that unlearned its models. Evaluations of imported models are left out, because their cost is unknown."""
     nodes = [{"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]} for node in plan.all()]
     unlearned = [case for case in plan.cases if not _imported(case.scenario)]
     cases = [{**described(case), "specs": [compared.spec(path) for path in case.unlearned]} for case in unlearned]
-    return _order(plan, "cost", "cost", nodes=nodes, cases=cases)
+    return _completed(plan, "cost", "cost", nodes=nodes, cases=cases)
 
 
 def verdicts(plan: Plan) -> dict[str, Any]:
     """Return the settings of the job that collects the verdicts of the whole study."""
-    return _order(plan, "verdicts", "verdicts", study=plan.study.name, comparisons=compared.comparisons(plan))
+    return _completed(plan, "verdicts", "verdicts", study=plan.study.name, comparisons=compared.comparisons(plan))
 
 
 def table(plan: Plan, name: str) -> dict[str, Any]:
-    """Return the settings of the study's table ``name``: the evaluations that it shows, the caption, published numbers
-    and the digest of code. Every study has the table "headline"."""
+    """Return the settings of the study's table ``name``: the evaluations of its scenarios, the caption, the digest of
+    the published numbers beside which it may set them, and that of code. Every study has the table "headline", which
+    shows all evaluations and the verdicts."""
     if name == "headline":
-        return _order(
+        return _completed(
             plan, name, "table", name=name, title=f"Study {plan.study.name}: what is left to find", table=None,
             cases=[*map(described, plan.cases)], comparisons=compared.comparisons(plan),
             margins=plan.study.margins.model_dump(mode="json"),
         )  # fmt: skip
-    wish = plan.study.tables[name]
+    asked = plan.study.tables[name]  # as the study describes the table
     # The footer calls ``lower_bound`` of a metric, which is found by name: the script does not import its file.
     bounds = [registry.source_file("metrics", metric) for metric in registry.defining("metrics", "lower_bound")]
-    return _order(
-        plan, "table", "table", *bounds, name=name, table=wish.model_dump(mode="json"),
-        cases=[described(case) for case in plan.cases if case.scenario.name in wish.scenarios],
+    return _completed(
+        plan, "table", "table", *bounds, name=name, table=asked.model_dump(mode="json"),
+        cases=[described(case) for case in plan.cases if case.scenario.name in asked.scenarios],
         published=content("published/published.csv"),
     )  # fmt: skip
 
@@ -145,18 +149,18 @@ def meta(plan: Plan) -> dict[str, Any]:
         if not _imported(case.scenario):
             facts = {"protocol": case.scenario.protocol.name, "splits": case.splits}
             scenarios.setdefault(case.scenario.name, facts)
-    return _order(plan, "meta", "meta", broken=plan.study.margins.broken_accuracy, scenarios=scenarios)
+    return _completed(plan, "meta", "meta", broken=plan.study.margins.broken_accuracy, scenarios=scenarios)
 
 
 def figure(plan: Plan, name: str) -> dict[str, Any]:
     """Return the settings of one figure of the study: the evaluations that it shows with the files that are drawn, the
     names of all methods, the caption and the digest of code."""
-    wish = plan.study.figures[name]
-    shown = [case for case in plan.cases if case.scenario.name in wish.scenarios]
-    return _order(
-        plan, wish.kind, "figure", registry.source_file("report/figures", wish.kind), name=name,
-        figure=wish.model_dump(mode="json"), methods=list(dict.fromkeys(case.method for case in plan.cases)),
-        cases=[{**described(case), "files": _drawn_from(wish.kind, case)} for case in shown],
+    asked = plan.study.figures[name]  # as the study describes the figure
+    shown = [case for case in plan.cases if case.scenario.name in asked.scenarios]
+    return _completed(
+        plan, asked.kind, "figure", registry.source_file("report/figures", asked.kind), name=name,
+        figure=asked.model_dump(mode="json"), methods=list(dict.fromkeys(case.method for case in plan.cases)),
+        cases=[{**described(case), "files": _drawn_from(asked.kind, case)} for case in shown],
     )  # fmt: skip
 
 
@@ -164,17 +168,18 @@ def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
     """Return the settings of the report: the study's evaluations and their files, its tables and figures, the settings
     of its scenarios, captions, and digests of the page's files and code.
 
-    ``configfiles``: the files from which the study was read, if not from the default one.
+    ``configfiles``: the files from which the study was read, if not from the default one. They stand in the command
+    that the page shows.
     """
-    study, named = plan.study, [f"--configfile {shlex.quote(readable(path))}" for path in configfiles]
+    study, arguments = plan.study, [f"--configfile {shlex.quote(readable(path))}" for path in configfiles]
     return {
         "study": study.name,
         "seed": study.seed,
         "bootstrap": study.bootstrap,
         **own_metrics(plan),
-        "command": " ".join(["snakemake --cores 1", *named]),
+        "command": " ".join(["snakemake --cores 1", *arguments]),
         "scenarios": [_settings(scenario) for scenario in study.scenarios],
-        "cases": [{**described(c), "metrics": c.metrics, "scores": c.scores or ""} for c in plan.cases],
+        "cases": [{**described(case), "metrics": case.metrics, "scores": case.scores or ""} for case in plan.cases],
         "headline": table(plan, "headline"),
         "tables": [table(plan, name) for name in study.tables],
         "cost": cost(plan),
@@ -192,7 +197,7 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
     """Return, for every scenario at every setting, the specs of its data and memberships, in which repeated samples are
     counted. Imported models are left out."""
     places: dict[Any, dict[str, Any]] = {}
-    for case in plan.cases:
+    for case in plan.cases:  # the cases of one place have the same data and memberships
         if not _imported(case.scenario):
             specs = {"data": compared.spec(case.data), "splits": [compared.spec(path) for path in case.splits]}
             places.setdefault(case.scenario.place, {**case.scenario.place._asdict(), **specs})
@@ -200,8 +205,9 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
 
 
 def described(case: CaseFiles) -> dict[str, Any]:
-    """Return what identifies one method's evaluation: scenario, axis setting, protocol and method, the user's file if
-    there is one, and ``facts`` (name → value) that tables may print."""
+    """Return what identifies one method's evaluation: scenario, axis setting, protocol, the method by its name in the
+    study and in the library ("plugin"), the user's file if there is one, and ``facts`` (name → value) that tables may
+    print."""
     scenario = case.scenario
     method = scenario.methods[case.method]
     variant = {name: method.options[name] for name in ("variant", "forget_order") if name in method.options}
@@ -213,13 +219,12 @@ def described(case: CaseFiles) -> dict[str, Any]:
 
 
 def own_metrics(plan: Plan) -> dict[str, Any]:
-    """Return what jobs that read rows of metrics have to know of the study's own metrics, as a part of their settings.
+    """Return the part of a job's settings that says which metrics are the study's own, for jobs that read rows of
+    metrics. Own metrics are a user's files, and metrics that the study calls by another name than the library.
 
-    Own metrics are a user's files, and metrics that the study calls by another name than the library. The part has:
-
-    * ``own_metrics``: name in the study → (name in the library, a user's file or None); {} if there are none.
-    * ``declared``, unless that is empty: name in the study → the metric's `QUANTITIES` as text, so that an edit of
-      the file changes the settings.
+    * ``own_metrics``: name in the study → (name in the library, a user's file or None).
+    * ``declared``, only if the study has own metrics: name in the study → the metric's `QUANTITIES` as text, so that an
+      edit of them in the file changes the settings.
     """
     items = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
     origins = {key: (metric.name, metric.file) for key, metric in items if metric.file or key != metric.name}
@@ -228,35 +233,38 @@ def own_metrics(plan: Plan) -> dict[str, Any]:
 
 
 def content(resource: str) -> str:
-    """Return the digest of a file in resources/. An edit of the file then remakes what depends on it, wherever the file
-    lies."""
+    """Return the digest of a file in resources/, so that an edit of the file remakes what depends on it. It does not
+    matter where the library is installed."""
     return source.fingerprint(CAPTIONS.parent / resource)[:10]
 
 
 def code(script: str, *more: Path) -> str:
-    """Return the digest of a script, its imports and the templates of tables. An edit then redraws what depends on
-    them."""
+    """Return the digest of a script, of what it imports, of ``more`` files and of the templates of tables, so that an
+    edit of one of them makes the script's output anew."""
     parts = [source.digest(source.SCRIPTS / f"{script}.py", *more), *map(content, TEMPLATES)]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:10]
 
 
 def _facts(scenario: Scenario) -> dict[str, Any]:
-    """Return fact's name → value for one scenario: protocol options, the model's printed name and depth, the data set
-    (or its corpus), and the privacy budget. NaN and infinity become text, because JSON does not have them."""
-    privacy: dict[str, Any] = {"epsilon": "inf"}
+    """Return fact's name → value for one scenario: protocol options that are one number or text, the model's printed
+    name and depth, the data set (or its corpus), and the privacy budget: ε infinite without private training. NaN and
+    infinity become text, because JSON does not have them."""
+    options = scenario.protocol.options.items()
+    facts = {name: value for name, value in options if isinstance(value, (int, float, str))}
+    if "depth" in scenario.model.options:
+        facts["depth"] = scenario.model.options["depth"]
+    facts["epsilon"] = "inf"
     if scenario.recipe.dp is not None:
-        privacy = {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
-    options = {k: v for k, v in scenario.protocol.options.items() if isinstance(v, (int, float, str))}
-    depth = {name: value for name, value in scenario.model.options.items() if name == "depth"}
-    model = scenario.model.name if _imported(scenario) else registry.printed(scenario.model)
-    facts = {**options, **depth, **privacy, "model": model}
+        facts |= {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
+    facts["model"] = scenario.model.name if _imported(scenario) else registry.printed(scenario.model)
     facts["dataset"] = scenario.data.options.get("corpus", scenario.data.name)
-    return {k: str(v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
+    not_in_json = [name for name, value in facts.items() if isinstance(value, float) and not math.isfinite(value)]
+    return facts | {name: str(facts[name]) for name in not_in_json}
 
 
 def _settings(scenario: Scenario) -> dict[str, Any]:
-    """Return the settings of a scenario's protocol, methods and attacks, with defaults filled in, for the report;
-    unless its models are imported, also those of data, model and recipe."""
+    """Return, for the report, the names and options (with defaults filled in) of a scenario's protocol, methods and
+    attacks; unless its models are imported, also those of data and model, and the recipe."""
     models = {
         "data": {"name": scenario.data.name, **scenario.data.options, **scenario.use.model_dump(mode="json")},
         "model": {"name": scenario.model.name, **scenario.model.options},
@@ -266,27 +274,30 @@ def _settings(scenario: Scenario) -> dict[str, Any]:
         **scenario.place._asdict(),
         **({} if _imported(scenario) else models),
         "protocol": {"name": scenario.protocol.name, **scenario.protocol.options},
-        "methods": {name: {"name": m.name, **m.options} for name, m in scenario.methods.items()},
-        "attacks": {name: {"name": a.name, **a.options} for name, a in scenario.attacks.items()},
+        "methods": {name: {"name": method.name, **method.options} for name, method in scenario.methods.items()},
+        "attacks": {name: {"name": attack.name, **attack.options} for name, attack in scenario.attacks.items()},
     }
 
 
 def _imported(scenario: Scenario) -> bool:
-    """Return whether a scenario's models are imported, so that their making and its cost are unknown."""
+    """Return whether a scenario's models are imported. How they were made, and at which cost, is then unknown."""
     return registry.offers(scenario.protocol, "imported")
 
 
 def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
-    """Return role → file or files that the figures of this ``kind`` draw, from one evaluation.
+    """Return role → file or files of one evaluation that a figure of this ``kind`` draws, as ``DRAWN_FROM`` in the file
+    of the kind names them.
 
-    Returns {} if the evaluation lacks one of the files, or has logits before unlearning for some models only.
+    Returns {} if the evaluation lacks one of the files, or if the figure draws logits before unlearning and not all
+    models have them.
     """
     roles = registry.constant("report/figures", kind, None, "DRAWN_FROM") or ()
     files = {role: getattr(case, role) for role in roles}
-    some_only = len(files.get("originals", case.unlearned)) != len(case.unlearned)
-    return {} if some_only or not all(files.values()) else files
+    incomplete = "originals" in files and len(case.originals) != len(case.unlearned)
+    return {} if incomplete or not all(files.values()) else files
 
 
-def _without_files(wish: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a figure without the files that it draws, which the report does not read."""
-    return {**wish, "cases": [{k: v for k, v in case.items() if k != "files"} for case in wish["cases"]]}
+def _without_files(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the ``settings`` of a figure without the files that it draws, which the report does not read."""
+    cases = [{name: value for name, value in case.items() if name != "files"} for case in settings["cases"]]
+    return {**settings, "cases": cases}

@@ -17,20 +17,22 @@ from unlearning_audit.workflow.plan_scenario import Judged
 def make(study: Study) -> Plan:
     """Plan a study: return all jobs that it needs, the files of every method's results and the comparisons.
 
-    A comparison says how it was extended without a plan, which can be told only when all jobs of the study are known.
+    At the end, each comparison is told whether and how it was extended without a plan: this depends on which results
+    belong to no job of the study, so that all of its jobs must be known.
     """
     plan = Plan(study)
-    todo = [_of(plan, scenario) for scenario in study.scenarios]
-    plan.models = sum(part.count() for part in todo)
-    for part in todo:
-        part.add()
+    planners = [_planner(plan, scenario) for scenario in study.scenarios]
+    plan.models = sum(planner.count() for planner in planners)
+    for planner in planners:
+        planner.add()
     plan.comparisons = [
         replace(comparison, extended=extensions.unplanned(plan, comparison)) for comparison in plan.comparisons
     ]
     return plan
 
 
-def _of(plan: Plan, scenario: Scenario) -> Judged:
+def _planner(plan: Plan, scenario: Scenario) -> Judged:
     """Return the planner of a scenario: `External` if its protocol imports models, `Judged` otherwise."""
     protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
-    return (External if hasattr(protocol, "populations") else Judged)(plan, scenario)
+    planner = External if hasattr(protocol, "populations") else Judged
+    return planner(plan, scenario)

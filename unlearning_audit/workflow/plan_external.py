@@ -7,7 +7,7 @@ from unlearning_audit.plugins import registry, source
 from unlearning_audit.study import choice
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.workflow.nodes import Node
-from unlearning_audit.workflow.plan_models import inputs
+from unlearning_audit.workflow.plan_models import files_of
 from unlearning_audit.workflow.plan_scenario import Judged
 
 
@@ -20,26 +20,27 @@ class External(Judged):
         scenario = self.scenario
         options, methods = self.protocol.Options(**scenario.protocol.options), list(scenario.methods)
         # Method → role of a population in its evaluation, such as "target" → the node that imports the population.
-        nodes = {
-            method: {
-                role: self._import(method, kind, files, options)
-                for role, (kind, files) in self.protocol.populations(options, method, methods).items()
+        nodes: dict[str, dict[str, Node]] = {}
+        for method in methods:
+            populations = self.protocol.populations(options, method, methods)
+            nodes[method] = {
+                role: self._add_import(method, kind, files, options) for role, (kind, files) in populations.items()
             }
-            for method in methods
-        }
-        original = next((of_method["original"] for of_method in nodes.values() if "original" in of_method), None)
+        # The models before unlearning are the same for all methods. Retraining's evaluation has none.
+        original = next((by_role["original"] for by_role in nodes.values() if "original" in by_role), None)
         judged = {
-            method: self._score_external(method, by_role, original, options.design) for method, by_role in nodes.items()
+            method: self._add_scores_of(method, by_role, original, options.design) for method, by_role in nodes.items()
         }
-        self._compare(scenario.protocol.name, judged)
+        self._add_comparison(scenario.protocol.name, judged)
 
-    def _import(self, method: str, kind: str, files: dict[str, Path], options: Any) -> Node:
+    def _add_import(self, method: str, kind: str, files: dict[str, Path], options: Any) -> Node:
         """Add the job that imports one population of models, and return its node.
 
         ``kind``: the population, such as "target". The label has the name of the ``method`` only if every method has a
         population of this kind of its own. ``files``: name → path, as `evaluation.external` reads them. ``options``:
         the protocol's. If one of the files is a checkpoint, the job runs the model: it then also loads the data source
-        and the model that the options name, and the attacks and metrics that score texts.
+        and the model that the options name, and the attacks and metrics that score texts. Their code, and the content
+        of the files that the data source reads, then count in the node's key.
         """
         label = f"{method}-{kind}" if kind in self.protocol.PER_METHOD else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
@@ -48,8 +49,9 @@ class External(Judged):
         if any(name.startswith("checkpoint_") for name in files):
             settings |= {"data": options.data, "model": options.model, "generations": options.generations}
             settings["seed"] = self.study.seed
-            if of_source := inputs(choice.choose("data", options.data, "protocol", "data")):
-                settings["source"] = [source.fingerprint(path) for path in of_source]
+            data_files = files_of(choice.choose("data", options.data, "protocol", "data"))
+            if data_files:
+                settings["source"] = [source.fingerprint(path) for path in data_files]
             model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
             plugins = [(plugin_kind, {"name": name}) for plugin_kind, function in registry.OF_TEXTS.items()
                        for name in registry.defining(plugin_kind, function)]  # fmt: skip
@@ -61,25 +63,25 @@ class External(Judged):
                    "contents": {str(path): content[name] for name, path in files.items()}},
         )  # fmt: skip
 
-    def _score_external(self, method: str, nodes: dict[str, Node], before: Node | None, design: str) -> Node:
+    def _add_scores_of(self, method: str, nodes: dict[str, Node], before: Node | None, design: str) -> Node:
         """Add the job that computes one method's scores and metrics, and the method's case; return the job's node.
 
-        ``nodes``: population → node of its import. ``before``: the node of the models before unlearning, or None. Only
-        attacks that compare models before and after unlearning read ``before``, also if the method is retraining.
-        ``design``: how forgotten and held-out samples were chosen.
+        ``nodes``: role of a population → node of its import. ``before``: the node of the models before unlearning, or
+        None. Only attacks that compare models before and after unlearning read ``before``, also if the method is
+        retraining. ``design``: how forgotten and held-out samples were chosen.
         """
         scenario = self.scenario
         label = f"{scenario.protocol.name}-{method}"
-        populations = {role: node for role, node in nodes.items() if role in ("target", "shadow", "shadow_original")}
+        attacked = {role: nodes[role] for role in nodes if role in ("target", "shadow", "shadow_original")}
         attacks = scenario.attacks
         # Only an attack that needs the signal "before" reads models before unlearning.
         if before and any("before" in registry.declared("attacks", a.name, a.file) for a in attacks.values()):
-            populations["original"] = before
-        metrics = self._judge(
-            label, {"populations": list(nodes.values())}, {"attacked": list(populations.values())},
-            populations=list(nodes), attacked=list(populations), design=design,
+            attacked["original"] = before
+        metrics = self._add_metrics(
+            label, {"populations": list(nodes.values())}, {"attacked": list(attacked.values())},
+            populations=list(nodes), attacked=list(attacked), design=design,
         )  # fmt: skip
         originals = [nodes["original"]] if "original" in nodes else []
-        # The import of the audited models also made the files of their memberships and samples.
-        self._case(method, metrics, [nodes["target"]], originals, [nodes["target"]], nodes["target"])
+        # The job that imports the audited models ("target") also writes their memberships and samples.
+        self._add_case(method, metrics, [nodes["target"]], originals, [nodes["target"]], nodes["target"])
         return metrics

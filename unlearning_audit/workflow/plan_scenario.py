@@ -8,33 +8,41 @@ from unlearning_audit.stats import looks
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import CaseFiles, Comparison, Node
-from unlearning_audit.workflow.plan_models import Models, after_request, entries, method_label, sets
+from unlearning_audit.workflow.plan_models import (
+    Models,
+    after_request,
+    attack_sets,
+    entries,
+    label_without_batch,
+    method_label,
+)
 
 #: Role of a job's input → nodes.
 Inputs = dict[str, list[Node]]
 
 
-def role(signal: str) -> str:
+def role_of(signal: str) -> str:
     """Return the role of a job's inputs that hold this signal: the signal's ``ROLE`` if it has its own, else
     "readings"."""
     return registry.constant("signals", signal, None, "ROLE") or "readings"
 
 
-def _signals_of(kind: str, plugin: Plugin) -> list[tuple[str, Plugin]]:
-    """Return ("signals", plug-in) for every signal that an attack or a metric needs. Keys of its results depend on the
-    code of these signals too."""
+def _needed_signals(kind: str, plugin: Plugin) -> list[tuple[str, Plugin]]:
+    """Return ("signals", plug-in) for every signal that an attack or a metric (``kind``) needs. The keys of its results
+    depend on the code of these signals too. Needs that are no signals are left out."""
     needs = registry.declared(kind, plugin.name, plugin.file)
     return [("signals", Plugin(need, None, {})) for need in needs if need in registry.names("signals")]
 
 
 def _read_by(metric: Plugin, inputs: Inputs) -> Inputs:
-    """Return those of a scoring job's ``inputs`` that a metric reads. Signals that it does not need are left out."""
-    asked = registry.defining("signals", "read")
-    needs = {role(need) for need in registry.declared("metrics", metric.name, metric.file) if need in asked}
+    """Return those of a scoring job's ``inputs`` that a metric reads: all but the signals that it does not need."""
+    signals = registry.defining("signals", "read")
+    needs = {role_of(need) for need in registry.declared("metrics", metric.name, metric.file) if need in signals}
     # Roles of signals that the metric does not need; "signals" is the role of those that attacks read.
-    others = {"signals", *map(role, asked)} - needs
-    # A signal's key is its role after the models from which it is read, as in "retrained_readings".
-    return {key: nodes for key, nodes in inputs.items() if key.rpartition("_")[2] not in others}
+    others = {"signals", *map(role_of, signals)} - needs
+    # The role of a signal stands last in the name of an input, after the models from which the signal is read, as in
+    # "retrained_readings".
+    return {name: nodes for name, nodes in inputs.items() if name.rpartition("_")[2] not in others}
 
 
 class Judged(Models):
@@ -43,63 +51,72 @@ class Judged(Models):
     def add(self) -> None:
         """Add all jobs of the scenario: data, then training and unlearning of every batch of models, then scores and
         metrics of every method, then the comparison of all methods."""
-        batches = self._batches()
-        unlearned = {
-            name: [self._after(requests, train, name) for requests, train in batches] for name in self.scenario.methods
-        }
+        batches = self._add_batches()
+        unlearned: dict[str, list[Node]] = {}  # method → the nodes of its models, one for each batch
+        for name in self.scenario.methods:
+            unlearned[name] = [self._add_method(requests, train, name) for requests, train in batches]
         references = [unlearned[name] for name in self._references() if name in unlearned]
-        judged = {name: self._score(batches, name, models, references) for name, models in unlearned.items()}
-        # The label is a training's name without the name of its batch and its key.
-        self._compare(batches[0][1].name.rsplit("-", 2)[0], judged)
+        judged = {name: self._add_scores(batches, name, models, references) for name, models in unlearned.items()}
+        self._add_comparison(label_without_batch(batches[0][1]), judged)  # the same for the training of every batch
 
-    def _score(
+    def _add_scores(
         self, batches: list[tuple[list[Node], Node]], method: str, models: list[Node], references: list[list[Node]]
     ) -> Node:
         """Add the job that computes one method's scores and metrics, the jobs of the signals that it reads, and the
-        method's case, which a sham does not have. Return the node of scores and metrics.
+        method's case, the entry of tables and figures. A sham has no case, because it is only a control. Return the
+        node of scores and metrics.
 
-        ``batches``: the nodes of memberships and training of each batch. ``method``: the method's name in the study.
-        ``models``: its unlearned models by batch. ``references``: the retrained models by batch, then those of the
-        control, if the scenario has them.
+        ``batches``: for each batch, the nodes of its memberships after each request, and the node of its training.
+        ``method``: the method's name in the study. ``models``: its unlearned models by batch. ``references``: the
+        retrained models by batch, then those of the control, if the scenario has them. Memberships after the last
+        request are read.
         """
         splits, trains = [requests[-1] for requests, _ in batches], [train for _, train in batches]
         name = method_label(self.scenario.methods[method], method)
-        # The label begins with a training's name without the name of its batch and its key.
-        label = "-".join([trains[0].name.rsplit("-", 2)[0], *after_request(self.scenario.request), name])
+        label = "-".join([label_without_batch(trains[0]), *after_request(self.scenario.request), name])
         read = {"data": [self.data], "splits": splits, "originals": trains, "unlearned": models}
-        # Not strict, because a scenario may lack the control, or both.
+        # ``references`` may be shorter than this tuple, because a scenario may lack the control, or both.
         populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
-        # Signals of attacks, of metrics, and features (of hidden layers), each with the models from which it is read.
-        signals = self._signals("metrics", self.scenario.metrics.values())
-        features = {name: signals.pop(name) for name in [*signals] if role(name) == "features"}
-        everyone, attacked = {"original": trains, **populations}, {"original": trains, "unlearned": models}
+        of_metrics = self._signal_settings("metrics", self.scenario.metrics.values())
+        features = {name: of_metrics.pop(name) for name in [*of_metrics] if role_of(name) == "features"}
+        # Ending of the role, settings of the signals by name, and the models from which they are read: the signals of
+        # attacks, those of metrics, and features (of hidden layers), which metrics read too.
         kinds = (
-            ("signals", self._signals("attacks", self.scenario.attacks.values()), attacked),
-            ("readings", signals, populations),
-            ("features", features, everyone),
-        )
-        signals_of = {
-            f"{population}_{kind}": self._read_of(splits, nodes, settings)
+            ("signals", self._signal_settings("attacks", self.scenario.attacks.values()),
+             {"original": trains, "unlearned": models}),
+            ("readings", of_metrics, populations),
+            ("features", features, {"original": trains, **populations}),
+        )  # fmt: skip
+        signals = {
+            f"{population}_{kind}": self._add_signals(splits, nodes, settings)
             for kind, settings, populations_read in kinds
             for population, nodes in populations_read.items()
         }
-        more = {**populations, **self._asked_again(splits, models, references), **signals_of}
-        asked = {**read, **{role: nodes for role, nodes in signals_of.items() if role.endswith("_signals")}}
-        extra = {"own_rows": True} if self.record.own_rows else {}
-        metrics = self._judge(label, {**read, **more, "selection": self._selected}, asked, **extra)
+        configured = self._add_configured_signals(splits, models, references)
+        read_by_metrics = {**read, **populations, **configured, **signals, "selection": self._selected}
+        of_attacks = {role: nodes for role, nodes in signals.items() if role.endswith("_signals")}
+        extra = {"own_rows": True} if self.declaration.own_rows else {}
+        metrics = self._add_metrics(label, read_by_metrics, {**read, **of_attacks}, **extra)
         if method not in self.shams:
-            self._case(method, metrics, models, trains, splits, self.data)
+            self._add_case(method, metrics, models, trains, splits, self.data)
         return metrics
 
-    def _judge(self, label: str, inputs: Inputs, asked: Inputs, **more: Any) -> Node:
+    def _add_metrics(self, label: str, read_by_metrics: Inputs, read_by_attacks: Inputs, **more: Any) -> Node:
         """Add the job that computes the scores of all attacks and then the numbers of all metrics, and return its node.
 
-        ``inputs``: role → the nodes that metrics read. ``asked``: role → the nodes that attacks read. ``more``: further
-        settings of the job. Each attack and each metric has a key of its own, by which later jobs find its results.
+        ``read_by_metrics`` and ``read_by_attacks``: role → nodes. ``more``: further settings of the job. Each attack
+        and each metric has a key of its own, by which later jobs find its results and need not compute them again.
         """
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
-        numbers = {**sets(attacks), "bootstrap": self.study.bootstrap, "seed": self.study.seed, **more}
-        scoring = {name: value for name, value in numbers.items() if name in ("seed", "own_rows", "attacked")}
+        common = {**attack_sets(attacks), "bootstrap": self.study.bootstrap, "seed": self.study.seed, **more}
+        # Scores depend on these settings only, so that a change of the others leaves the keys of attacks as they are.
+        scoring = {name: value for name, value in common.items() if name in ("seed", "own_rows", "attacked")}
+        # Kind and name of each attack and metric → the plug-ins that its results depend on: itself and its signals.
+        loaded = {
+            (kind, name): [(kind, plugin), *_needed_signals(kind, plugin)]
+            for kind, chosen in (("attacks", attacks), ("metrics", metrics))
+            for name, plugin in chosen.items()
+        }
 
         def keys(kind: str, settings: dict[str, Any], read: Callable[[Plugin], Inputs]) -> dict[str, str]:
             """Return name of each attack or metric (``kind``) → the key of its results, from its code, its options, the
@@ -107,33 +124,30 @@ class Judged(Models):
             chosen = getattr(self.scenario, kind)
             return {
                 name: self.plan.key(
-                    "metrics",
-                    {"of": [name, entry], **settings},
-                    read(chosen[name]),
-                    [(kind, chosen[name]), *_signals_of(kind, chosen[name])],
+                    "metrics", {"of": [name, entry], **settings}, read(chosen[name]), loaded[kind, name]
                 )
                 for name, entry in entries(chosen).items()
             }
 
-        of_attacks = keys("attacks", scoring, lambda attack: asked)
-        of_metrics = keys("metrics", {**numbers, "scores": of_attacks}, lambda metric: _read_by(metric, inputs))
-        settings = {"attacks": entries(attacks), "metrics": entries(metrics), **numbers}
+        of_attacks = keys("attacks", scoring, lambda attack: read_by_attacks)
+        # The numbers of a metric depend on the scores that it reads, and so its key on the keys of attacks.
+        of_metrics = keys("metrics", {**common, "scores": of_attacks}, lambda metric: _read_by(metric, read_by_metrics))
+        settings = {"attacks": entries(attacks), "metrics": entries(metrics), **common}
         return self.plan.add(
-            "metrics", label, settings, {**inputs, **asked},
-            [part for kind, chosen in (("attacks", attacks), ("metrics", metrics)) for plugin in chosen.values()
-             for part in ((kind, plugin), *_signals_of(kind, plugin))],
+            "metrics", label, settings, {**read_by_metrics, **read_by_attacks},
+            [plugin for group in loaded.values() for plugin in group],
             place={"attacks": {**self._own_files("attacks"), "keys": of_attacks},
                    "metrics": {**self._own_files("metrics"), "keys": of_metrics}},
         )  # fmt: skip
 
-    def _case(
+    def _add_case(
         self, method: str, metrics: Node, models: list[Node], originals: list[Node], splits: list[Node], data: Node
     ) -> None:
         """Add one method's case to the plan: the files that tables and figures show.
 
-        ``metrics``: the node of the method's scores and metrics. ``models``, ``originals`` and ``splits``: the nodes of
-        its unlearned models, of those before unlearning, and of memberships, one for each batch. ``data``: the node of
-        the samples.
+        ``metrics``: the node of the method's scores and metrics. ``models``, ``originals`` and ``splits``: for each
+        batch, the node of its unlearned models, of the models before unlearning, and of the memberships. ``data``: the
+        node of the samples. Without attacks, the case has no file of scores.
         """
         unlearned, trained = ([node.outputs["logits"] for node in nodes] for nodes in (models, originals))
         files = metrics.outputs
@@ -145,7 +159,7 @@ class Judged(Models):
             )
         )  # fmt: skip
 
-    def _compare(self, label: str, judged: dict[str, Node]) -> None:
+    def _add_comparison(self, label: str, judged: dict[str, Node]) -> None:
         """Add the job that compares all methods with retraining and decides the verdicts. Nothing is added if no metric
         has effects, from which distances are measured.
 
@@ -158,7 +172,8 @@ class Judged(Models):
         settings = {
             "methods": names, "margins": self.study.margins.model_dump(mode="json"),
             "draws": self.study.bootstrap, "seed": self.study.seed,
-            # Settings at their defaults are left out, so that they do not enter the key.
+            # Three settings are left out at their defaults, so that these do not change the key: the level of the
+            # tests, the spread of retrained models that a study may state, and the shams.
             **({"alpha": alpha} if alpha != looks.ALPHA else {}),
             **({"spreads": self.study.retrain_spread} if self.study.retrain_spread else {}),
             **({"shams": self.shams} if self.shams else {}),
@@ -167,25 +182,23 @@ class Judged(Models):
         compared = self.plan.add("comparisons", label, settings, {"metrics": nodes, "effects": nodes})
         self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))
 
-    def _asked_again(
+    def _add_configured_signals(
         self, splits: list[Node], models: list[Node], references: list[list[Node]]
     ) -> dict[str, list[Node]]:
         """Add the jobs of those signals whose settings depend on the options of metrics, and return role → nodes.
 
         These signals are predictions after relearning half of the forget set or after rounding weights to fewer bits
-        ("relearned"), one generated text ("generations") and several ("sampled"). They are computed for ``models`` and,
-        with "compared_" before the role, for the first of ``references`` (retrained models, then their control) that
-        differs from ``models``.
+        ("relearned"), one generated text ("generations") and several ("sampled"). They are computed if a metric needs
+        them: for ``models`` and, with "compared_" before the role, for the first of ``references`` (retrained models,
+        then their control) that differs from ``models``.
         """
-        asked = {}
+        counterparts = [nodes for nodes in references if nodes != models]
+        compared = {"": models} | ({"compared_": counterparts[0]} if counterparts else {})
+        metrics, added = self.scenario.metrics.values(), {}
         for signal in registry.defining("signals", "asked"):
-            metrics = self.scenario.metrics.values()
             options = [m.options for m in metrics if signal in registry.declared("metrics", m.name, m.file)]
             if options:
-                asked[signal] = registry.load("signals", signal).asked(options)
-        counterparts = [nodes for nodes in references if nodes != models][:1]
-        return {
-            f"{prefix}{role(signal)}": self._read_of(splits, nodes, {signal: settings})
-            for signal, settings in asked.items()
-            for prefix, nodes in (("", models), *(("compared_", nodes) for nodes in counterparts))
-        }
+                settings = registry.load("signals", signal).asked(options)
+                for prefix, nodes in compared.items():
+                    added[f"{prefix}{role_of(signal)}"] = self._add_signals(splits, nodes, {signal: settings})
+        return added

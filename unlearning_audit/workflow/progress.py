@@ -79,59 +79,62 @@ class Progress:
         """The number of jobs that have ended."""
         return sum(self.done.values())
 
-    def known(self) -> bool:
-        """Return whether the remaining time can be estimated: models are ``small``, no job holds models, or a job with
-        models has ended."""
+    def time_is_known(self) -> bool:
+        """Return whether the remaining time can be estimated: models are ``small``, no job of the run holds models
+        (`HEAVY`), or a job with models has ended."""
         heavy = [rule for rule in HEAVY if self.counts.get(rule)]
         return self.small or not heavy or any(self.done[rule] for rule in heavy)
 
-    def left(self, now: float) -> float:
+    def seconds_left(self, now: float) -> float:
         """Return the estimated seconds until the end of the run.
 
         This is the remaining work divided by the number of parallel jobs. It is at least the time of one job of every
         unfinished rule in `CHAIN`, because these rules wait for each other. The assumed time of a job is the mean
         over the ended jobs of its rule and one imagined job, which takes the shipped rate times the slowness of this
-        machine. A job that has run for longer is assumed to need a fifth of that time again.
+        machine. A job that has run for longer is assumed to need a fifth of the time that it has run.
         """
-        done = sum(count * self.rate(rule) for rule, count in self.done.items())
-        speed = (sum(self.seconds.values()) + TRUST) / (done + TRUST)  # how many times as long as by the shipped rates
-        work = alone = 0.0  # the seconds of all remaining jobs, and of one job of each unfinished rule in `CHAIN`
+        shipped = sum(count * self.rate(rule) for rule, count in self.done.items())  # by the rates, for all ended jobs
+        slowness = (sum(self.seconds.values()) + TRUST) / (shipped + TRUST)
+        work = chain = 0.0  # the seconds of all remaining jobs, and of one job of each unfinished rule in `CHAIN`
         for rule, count in self.counts.items():
-            each = (self.seconds[rule] + self.rate(rule) * speed) / (self.done[rule] + 1)
+            per_job = (self.seconds[rule] + self.rate(rule) * slowness) / (self.done[rule] + 1)
             running = [now - since for its_rule, _, since in self.running.values() if its_rule == rule]
-            rest = [max(each - seconds, 0.2 * seconds) for seconds in running]
-            rest += [each] * (count - self.done[rule] - len(running))
-            work += sum(rest)
-            alone += max(rest, default=0.0) if rule in CHAIN else 0.0
-        return max(work / max(self.slots, 1), alone)
+            remaining = [max(per_job - seconds, 0.2 * seconds) for seconds in running]
+            remaining += [per_job] * (count - self.done[rule] - len(running))  # jobs that have not started
+            work += sum(remaining)
+            chain += max(remaining, default=0.0) if rule in CHAIN else 0.0
+        return max(work / max(self.slots, 1), chain)
 
     def rate(self, rule: str) -> float:
         """Return the shipped rate of a rule: the seconds of one of its jobs. Rules that read all results take longer
-        with every method."""
+        with every job of metrics, of which each method of a scenario has one."""
         return RATES.get(rule, SHORT) + (EACH * self.counts.get("metrics", 0) if rule in GATHER else 0.0)
 
     def share(self, now: float) -> float:
         """Return the share of the run's estimated time that has passed, from 0 to 1; 1 once all jobs have ended."""
         passed = now - self.started
-        return 1.0 if self.ended >= self.jobs else passed / max(passed + self.left(now), 1e-9)
+        return 1.0 if self.ended >= self.jobs else passed / max(passed + self.seconds_left(now), 1e-9)
 
     def line(self, now: float, width: int = 100) -> str:
-        """Return a line such as "[#####-----] 54 % 31 of 62 jobs, about 30 s left: unlearn salun", shorter than
-        ``width``.
+        """Return a line such as "[##########----------]  54 %  31 of 62 jobs, about 30 s left: unlearning by salun". A
+        line that would not be shorter than ``width`` is cut.
 
-        As long as the remaining time is unknown, the line has the share of jobs that have ended, and no time.
+        As long as the remaining time is unknown, the line has the share of jobs that have ended, and no time. It names
+        what is running, each kind of job once.
         """
-        share = self.share(now) if self.known() else self.ended / max(self.jobs, 1)
-        bar = f"[{'#' * int(20 * share):-<20}] {share:4.0%}".replace("%", " %")
-        left = f", {spoken(self.left(now))} left" if self.known() and self.ended < self.jobs else ""
-        now_running = ", ".join(
-            dict.fromkeys(WORDS.get(rule, rule).format(method) for rule, method, _ in self.running.values())
-        )
-        text = f"{bar}  {self.ended} of {self.jobs} jobs{left}{f': {now_running}' if now_running else ''}"
+        known = self.time_is_known()
+        share = self.share(now) if known else self.ended / max(self.jobs, 1)
+        bar, percent = ("#" * int(20 * share)).ljust(20, "-"), f"{share:4.0%}".replace("%", " %")
+        text = f"[{bar}] {percent}  {self.ended} of {self.jobs} jobs"
+        if known and self.ended < self.jobs:
+            text += f", {in_words(self.seconds_left(now))} left"
+        if self.running:
+            running = (WORDS.get(rule, rule).format(method) for rule, method, _ in self.running.values())
+            text += f": {', '.join(dict.fromkeys(running))}"
         return text if len(text) < width else f"{text[: max(width - 2, 0)]}…"
 
 
-def spoken(seconds: float) -> str:
+def in_words(seconds: float) -> str:
     """Return a duration in words: "less than 10 s", "about 40 s", "about 3 min", "about 2 h"."""
     if seconds < 10:
         return "less than 10 s"

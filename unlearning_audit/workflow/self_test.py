@@ -46,17 +46,18 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def run(device: str) -> Iterator[Check]:
-    """Yield the result of each check on ``device`` ("cuda") as soon as it is done. An error in a check is its
+    """Yield the result of each check on ``device`` ("cuda") as soon as it is done: trainings of two networks by two
+    optimisers, then every method of the library. A check that raises an exception has failed, and the exception is its
     result."""
-    work = {
+    checks = {
         f"{label}, {optimiser}, recorded": partial(_training, NETWORKS[label], optimiser, device)
         for label in ("perceptron", "ResNet-8") for optimiser in ("sgd", "adamw")
     }  # fmt: skip
-    work |= {f"method {method}": partial(_method, method, NETWORKS["perceptron"], device) for method in methods()}
-    for name, ask in work.items():
+    checks |= {f"method {method}": partial(_method, method, NETWORKS["perceptron"], device) for method in methods()}
+    for name, check in checks.items():
         start = time.perf_counter()
         try:
-            passed, result = ask()
+            passed, result = check()
         except Exception as error:
             passed, result = False, f"{type(error).__name__}: {card.first_line(error)}"
         yield Check(name, passed, result, round(time.perf_counter() - start, 2))
@@ -77,47 +78,45 @@ def _stack(
     architecture = registry.load("models", name)
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (SAMPLES, *IMAGE), dtype=np.uint8)
-    settings = Recipe(**{"lr": 0.05, "momentum": 0.9, "weight_decay": 5e-4, "batch_size": 8, "epochs": 2, **recipe})
+    training = Recipe(**{"lr": 0.05, "momentum": 0.9, "weight_decay": 5e-4, "batch_size": 8, "epochs": 2, **recipe})
     model_options = architecture.Options(**options)
     return ModelStack.create(
         lambda: architecture.build(model_options, IMAGE, CLASSES), x, rng.integers(0, CLASSES, SAMPLES), SEEDS,
-        recipe=settings, device=device, dtype=dtype,
+        recipe=training, device=device, dtype=dtype,
     )  # fmt: skip
 
 
 def _rows() -> tuple[Rows, Rows, np.ndarray]:
     """Return the rows to forget and those to retain of each model, and bool [models, samples] that is True for the rows
     to forget. Every model has a random order of the 60 samples of its own: it forgets the first 13 and retains 31."""
-    orders = [np.random.default_rng(seed).permutation(SAMPLES) for seed in SEEDS]
+    orders = np.stack([np.random.default_rng(seed).permutation(SAMPLES) for seed in SEEDS])  # [models, samples]
     forget = np.zeros((len(SEEDS), SAMPLES), bool)
-    for model, order in enumerate(orders):
-        forget[model, order[:13]] = True
-    return Rows(np.stack([order[:13] for order in orders])), Rows(np.stack([order[13:44] for order in orders])), forget
+    np.put_along_axis(forget, orders[:, :13], True, axis=1)
+    return Rows(orders[:, :13]), Rows(orders[:, 13:44]), forget
 
 
-def _gap(*stacks: ModelStack) -> float:
-    """Return the largest absolute difference between two stacks in any weight or buffer."""
-    first, second = (
-        {name: value.detach().cpu().double() for name, value in (stack.parameters | stack.buffers).items()}
-        for stack in stacks
-    )
-    return max(float((value - second[name]).abs().max()) for name, value in first.items())
+def _gap(first: ModelStack, second: ModelStack) -> float:
+    """Return the largest absolute difference between two stacks in any weight or buffer, in double precision."""
+    values, others = first.parameters | first.buffers, second.parameters | second.buffers
+    pairs = ((value.detach().cpu().double(), others[name].detach().cpu().double()) for name, value in values.items())
+    return max(float((value - other).abs().max()) for value, other in pairs)
 
 
 def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) -> tuple[bool, str]:
-    """Train the same models on the processor and on the ``device``; return whether their weights agree, and a sentence
-    on the difference."""
+    """Train the same models on the processor and on the ``device`` in double precision; return whether their weights
+    agree, and a sentence on the difference."""
     settings = {"optimiser": optimiser, "schedule": "cosine", "lr": 0.05 if optimiser == "sgd" else 1e-3}
     stacks = [_stack(network, place, torch.float64, **settings) for place in ("cpu", device)]
+    _, retain, _ = _rows()
     for stack in stacks:
-        stack.train(_rows()[1])  # on the rows to retain
+        stack.train(retain)
     gap = _gap(*stacks)
     return gap < 10 * DOUBLE, f"weights differ from the processor's by {gap:.1e} after training in double precision"
 
 
 def _method(name: str, network: tuple[str, dict[str, Any]], device: str) -> tuple[bool, str]:
-    """Let a method unlearn the same models on the processor and on the ``device``; return whether their weights agree,
-    and a sentence on the difference."""
+    """Train the same models on the processor and on the ``device``, and let a method unlearn them there, in single
+    precision; return whether their weights agree, and a sentence on the difference."""
     module, (forget, retain, mask) = registry.load("methods", name), _rows()
     options = module.Options(**{key: value for key, value in SHORT.items() if key in module.Options.model_fields})
     stacks = [_stack(network, place, epochs=1) for place in ("cpu", device)]

@@ -9,8 +9,8 @@ from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.signal_files import BySample
 from unlearning_audit.plugins import registry
 from unlearning_audit.store.files import Arrays
-from unlearning_audit.workflow.attempt import attempt, of_model
-from unlearning_audit.workflow.open_stack import device_facts, opened
+from unlearning_audit.workflow.attempt import attempt, guard_model
+from unlearning_audit.workflow.open_stack import device_facts, open_stacks
 
 
 def candidates(member: Membership) -> np.ndarray:
@@ -18,18 +18,18 @@ def candidates(member: Membership) -> np.ndarray:
     return np.flatnonzero((member.forget | member.heldout).any(0))
 
 
-def record(signal: str, answer: Arrays | np.ndarray, rows: np.ndarray, models: int) -> Arrays:
-    """Return the result of a signal's ``read`` in the form in which it is stored: arrays with their own type unchanged,
-    an array [models, rows, …] with its ``rows`` as `BySample`.
+def as_stored(signal: str, result: Arrays | np.ndarray, rows: np.ndarray, models: int) -> Arrays:
+    """Return what a signal's function ``read`` returned in the form in which it is stored. An object that holds arrays
+    (`Arrays`) is stored as it is; one array [models, rows, …] becomes a `BySample`, together with its ``rows``.
 
     Raises ValueError for an array of another shape. ``models``: the number of models.
     """
-    if isinstance(answer, Arrays):
-        return answer
-    if np.shape(answer)[:2] != (models, len(rows)):
+    if isinstance(result, Arrays):
+        return result
+    if np.shape(result)[:2] != (models, len(rows)):
         shape = f"({models}, {len(rows)}, …), one entry of each sample in each model"
-        raise ValueError(f"signal {signal}: read must return an array {shape}, not {np.shape(answer)}")
-    return BySample(signal, answer, rows)
+        raise ValueError(f"signal {signal}: read must return an array {shape}, not {np.shape(result)}")
+    return BySample(signal, result, rows)
 
 
 def signals(
@@ -46,25 +46,26 @@ def signals(
     samples, membership = Data.read(data), Membership.read(splits[0])
     signals = str(Path(signals).absolute())  # a model may change the folder
 
-    def ask() -> dict[str, Any]:
+    def compute() -> dict[str, Any]:
         """Read the signal from all models, write it, and return facts for the spec."""
-        signal = settings["signal"]
-        module = registry.load("signals", signal)
-        # The models to ask: all of them, or all but shadow models if the signal is kept as a record, because attacks do
-        # not learn from records.
-        numbers = np.flatnonzero(~membership.shadow | (not hasattr(module, "RECORD")))
+        module = registry.load("signals", settings["signal"])
+        numbers = np.arange(len(membership.seed))  # of the models to query
+        if hasattr(module, "RECORD"):  # attacks do not learn from records, so that shadow models need none
+            numbers = np.flatnonzero(~membership.shadow)
         member = membership[numbers]
         # The samples to query: int64 [rows] for all models, or [models, rows] for each.
         rows = module.about(member, samples, settings) if hasattr(module, "about") else candidates(member)
         if not len(numbers):
             module.nothing(rows, settings).write(signals)
             return {"models": 0}
-        records = []  # of each portion of models
-        for part, of_part, stack in opened(samples, membership, settings, place, models=models[0], numbers=numbers):
-            with of_model(settings, place):
+        records = []  # one for each portion of models
+        stacks = open_stacks(samples, membership, settings, place, models=models[0], numbers=numbers)
+        for part, of_part, stack in stacks:
+            with guard_model(settings, place):
                 asked = rows if rows.ndim == 1 else rows[part]
-                records.append(record(signal, module.read(stack, of_part, asked, settings), asked, len(stack)))
+                result = module.read(stack, of_part, asked, settings)
+                records.append(as_stored(settings["signal"], result, asked, len(stack)))
         type(records[0]).concatenate(records).write(signals)
         return {"models": len(numbers), **device_facts(stack.device)}
 
-    return attempt(ask, None, signals, "model", place.get("file"), before="method", **place.get("terms", {}))
+    return attempt(compute, None, signals, "model", place.get("file"), before="method", **place.get("terms", {}))

@@ -1,9 +1,10 @@
 """Try a user's file on a small problem: check that it keeps its contract, and report what it does."""
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,8 @@ SECONDS = 20.0
 
 
 def kind(file: str, function: str = "") -> str:
-    """Return the kind of plug-in that a file defines, such as "methods", by the names at its top level. If a
-    ``function`` is named, the file is a method.
+    """Return the kind of plug-in that a file defines, such as "methods", by the names at its top level: each kind has a
+    mark, a name that its files define. If a ``function`` is named, the file is a method.
 
     Raises ValueError in one sentence for a missing file or function, and for a file that does not define a plug-in.
     """
@@ -49,28 +50,31 @@ def kind(file: str, function: str = "") -> str:
     names = syntax.defined(Path(file))
     if function and function.partition(".")[0] not in names:
         raise ValueError(f"{file}: a function {function} is missing; define it or name another one")
-    known = registry.KINDS.items()
-    plugin_kind = "methods" if function else next((name for name, kind in known if kind.mark in names), None)
-    if plugin_kind is None:
-        parts = ", ".join(f"{kind.mark} ({kind.with_article})" for _, kind in known)
-        advice = "name the function that unlearns, such as --set function=forget, or let audit new write a file"
-        raise ValueError(f"{file}: it defines none of {parts}; {advice}")
-    return plugin_kind
+    if function:
+        return "methods"
+    for name, kind in registry.KINDS.items():
+        if kind.mark in names:
+            return name
+    parts = ", ".join(f"{kind.mark} ({kind.with_article})" for kind in registry.KINDS.values())
+    advice = "name the function that unlearns, such as --set function=forget, or let audit new write a file"
+    raise ValueError(f"{file}: it defines none of {parts}; {advice}")
 
 
 def name_of(file: str | Path, kind: str = "") -> str:
-    """Return the name of a user's file in a study: its stem, shortened if necessary.
+    """Return the name of a user's file in a study: its stem in lower case, shortened if necessary. Characters that
+    names may not have become "_".
 
-    It begins with "my_" if the library has a plug-in of the same ``kind`` and name, or, for a ``study``, if results
-    have a folder of that name.
+    The name begins with "my_" if the library has a plug-in of the same ``kind`` and name, or, for the kind "study", if
+    results have a folder of that name. Without a ``kind``, all names are free.
 
     >>> [name_of("repo/Scrub-2.py", "methods"), name_of("scrub.py", "methods"), name_of("train.yaml", "study")]
     ['scrub_2', 'my_scrub', 'my_train']
     """
-    stem = Path(file).stem.lower()
-    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem).lstrip("_")[:LONGEST] or "mine"
-    existing = STAGES if kind == "study" else registry.names(kind) if kind else ()
-    return f"my_{name}" if name in existing else name
+    name = re.sub("[^a-z0-9]", "_", Path(file).stem.lower()).lstrip("_")[:LONGEST] or "mine"
+    taken: Iterable[str] = STAGES if kind == "study" else ()
+    if kind and kind != "study":
+        taken = registry.names(kind)
+    return f"my_{name}" if name in taken else name
 
 
 @dataclass(frozen=True)
@@ -93,17 +97,18 @@ class Setting:
 
     @cached_property
     def sides(self) -> dict[str, np.ndarray]:
-        """Row numbers int64 [2, …] that each of two models has "forgotten", "kept" or "never seen", drawn at random.
+        """Side ("forgotten", "kept" or "never seen") → the rows int64 [2, rows] of this side for each of two models,
+        drawn at random. A model is trained on the first two sides, which together have as many rows as the third.
         Raises ValueError if there are fewer than eight rows."""
-        half = min(TRAIN, len(self.rows) // 2)
-        if half < 4:
+        count = min(TRAIN, len(self.rows) // 2)
+        if count < 4:
             raise ValueError(f"{self.about}: {len(self.rows)} samples are too few to be split")
-        orders = np.stack([np.random.default_rng(seed).permutation(self.rows)[: 2 * half] for seed in (0, 1)])
-        lost = round(FORGET * half)
-        return {"forgotten": orders[:, :lost], "kept": orders[:, lost:half], "never seen": orders[:, half:]}
+        orders = np.stack([np.random.default_rng(seed).permutation(self.rows)[: 2 * count] for seed in (0, 1)])
+        forgotten, kept, never_seen = np.split(orders, [round(FORGET * count), count], axis=1)
+        return {"forgotten": forgotten, "kept": kept, "never seen": never_seen}
 
     def stack(self) -> "ModelStack":
-        """Return two untrained models."""
+        """Return two untrained models of the setting's network. The process then computes with one thread."""
         import torch
 
         from unlearning_audit.training.stack import ModelStack
@@ -111,21 +116,22 @@ class Setting:
         torch.set_num_threads(1)  # as jobs have; more of them wait for each other
         return ModelStack.create(self.build, self.x, self.y, [0, 1], recipe=self.recipe)
 
-    def read(self, stack: "ModelStack") -> dict[str, tuple[float, float]]:
+    def evaluate(self, stack: "ModelStack") -> dict[str, tuple[float, float]]:
         """Return "forgotten", "kept" and "never seen" → accuracy and mean loss on these rows, over both models. Raises
         NoAnswerError if logits are not finite."""
         logits = stack.logits().astype(np.float64)
         if not np.isfinite(logits).all():
             raise NoAnswerError("the models answer NaN or infinite logits; choose a smaller lr")
-        loss = -log_softmax(logits, axis=-1)[:, np.arange(len(self.y)), self.y]
+        loss = -log_softmax(logits, axis=-1)[:, np.arange(len(self.y)), self.y]  # [2, samples]
         right = logits.argmax(-1) == self.y
-        return {
-            side: (float(np.take_along_axis(right, rows, 1).mean()), float(np.take_along_axis(loss, rows, 1).mean()))
-            for side, rows in self.sides.items()
-        }
+        of_side = {}
+        for side, rows in self.sides.items():
+            right_of_side, loss_of_side = (np.take_along_axis(values, rows, axis=1) for values in (right, loss))
+            of_side[side] = float(right_of_side.mean()), float(loss_of_side.mean())
+        return of_side
 
     def mask(self, side: str) -> np.ndarray:
-        """Return which samples are on one of the `sides` of each model, bool [2, samples]."""
+        """Return which samples are on the given ``side`` (a key of `sides`) of each model, bool [2, samples]."""
         mask = np.zeros((2, len(self.y)), bool)
         np.put_along_axis(mask, self.sides[side], True, axis=1)
         return mask
@@ -140,8 +146,8 @@ class Setting:
     def within(self, seconds: float) -> "Setting":
         """Return a setting with so few epochs, at least one, that training two models takes at most ``seconds``.
 
-        One epoch is trained to measure its time. If all epochs fit, or there is only one, the setting is returned
-        unchanged.
+        One epoch is trained to measure its time. If all epochs fit, or the recipe has only one, the setting is returned
+        unchanged; otherwise its notes say how many epochs are left.
         """
         if self.recipe.epochs == 1:
             return self
@@ -158,8 +164,9 @@ class Setting:
 
 
 def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = None) -> Setting:
-    """Return a setting of handwritten digits with random labels, which can only be memorised. Samples are rows of 64
-    numbers or, for a ``shape`` of three numbers, pictures of that shape.
+    """Return a setting of handwritten digits with random labels, which can only be memorised, so that forgetting them
+    shows. Samples are rows of 64 numbers or, for a ``shape`` of three numbers (channels, height and width), pictures of
+    that shape.
 
     ``build`` maps a shape and the number of classes to a network, by default a multilayer perceptron.
     """
@@ -167,22 +174,24 @@ def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = No
     from unlearning_audit.models import mlp
     from unlearning_audit.training.recipe import Recipe
 
-    loaded = source.load(source.Options(images=len(shape) == 3), Path.cwd())
+    pictures = len(shape) == 3
+    loaded = source.load(source.Options(images=pictures), Path.cwd())
     x = loaded.x
-    if len(shape) == 3:
+    if pictures:
         times = shape[1] // x.shape[2]
         # Pixels become squares of ``times`` × ``times`` pixels, and every channel gets the same picture.
-        x = np.ascontiguousarray(x.repeat(times, 2).repeat(times, 3).repeat(shape[0], 1))
+        x = np.ascontiguousarray(x.repeat(times, axis=2).repeat(times, axis=3).repeat(shape[0], axis=1))
     build = build or (lambda shape, classes: mlp.build(mlp.Options(hidden=[64]), shape, classes))
     return Setting(
-        x, np.random.default_rng(2).permuted(loaded.y), loaded.classes, np.arange(len(x)),
-        lambda: build(x.shape[1:], loaded.classes), Recipe(epochs=40, lr=0.1, momentum=0.9),
-        "digits with random labels" + (f" as pictures {list(shape)}" if len(shape) == 3 else ""),
+        x, np.random.default_rng(2).permuted(loaded.y), loaded.classes, rows=np.arange(len(x)),
+        build=lambda: build(x.shape[1:], loaded.classes), recipe=Recipe(epochs=40, lr=0.1, momentum=0.9),
+        about="digits with random labels" + (f" as pictures {list(shape)}" if pictures else ""),
     )  # fmt: skip
 
 
 def setting(plan: Plan, name: str = "") -> Setting:
-    """Return the setting of a study: the data, model and recipe of the scenario ``name``, or of the first one.
+    """Return the setting of a study: the data, model and recipe of the scenario ``name``, or, without a name, of the
+    study's first scenario. Models are trained on rows of the data's training part.
 
     Raises ValueError if the study has no such scenario, or if the scenario trains no models.
     """
@@ -194,28 +203,30 @@ def setting(plan: Plan, name: str = "") -> Setting:
     if name and name not in names:
         raise ValueError(f"the study has no scenario {name!r}; it has {', '.join(names)}")
     name = name or names[0]
-    trained = {node.outputs["logits"]: node for node in plan.nodes["train"].values()}
-    originals = (path for case in plan.cases if case.scenario.name == name for path in case.originals)
-    train = next((trained[path] for path in originals if path in trained), None)
+    job_of = {node.outputs["logits"]: node for node in plan.nodes["train"].values()}  # by the logits that it writes
+    originals = [path for case in plan.cases if case.scenario.name == name for path in case.originals]
+    train = next((job_of[path] for path in originals if path in job_of), None)
     if train is None:
         raise ValueError(f"scenarios.{name}: this scenario trains no models to try the method on")
     source = next(node for node in train.parents.values() if node.stage == "data")
-    data = prepare(read_source(source.settings, source.place, Path.cwd()), seed=source.settings["seed"],
-                   **source.settings["use"])  # fmt: skip
+    samples = read_source(source.settings, source.place, Path.cwd())
+    data = prepare(samples, seed=source.settings["seed"], **source.settings["use"])
     build, _ = builder(data, train.settings, train.place)
     return Setting(
-        data.x, data.y, data.classes, (data.part == 0).nonzero()[0], build, Recipe(**train.settings["recipe"]),
-        f"{name} of the study {plan.study.name}",
+        data.x, data.y, data.classes, rows=np.flatnonzero(data.part == 0), build=build,
+        recipe=Recipe(**train.settings["recipe"]), about=f"{name} of the study {plan.study.name}",
     )  # fmt: skip
 
 
 def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
-    """Return the options that a study sets for a user's ``file`` of data, model or method; {} if it does not use the
-    file. With ``name``, only the scenario of that name is searched."""
+    """Return the options that a study sets where it first uses a user's ``file`` of data, model or method; {} if it
+    does not use the file. With ``name``, only the scenario of that name is searched."""
     for scenario in plan.study.scenarios:
+        if name and scenario.name != name:
+            continue
         for plugin in (scenario.data, scenario.model, *scenario.methods.values()):
             own = plugin.file or plugin.options.get("file")
-            if own and Path(own).resolve() == Path(file).resolve() and scenario.name == (name or scenario.name):
+            if own and Path(own).resolve() == Path(file).resolve():
                 return {key: value for key, value in plugin.options.items() if key != "file"}
     return {}
 
@@ -223,7 +234,7 @@ def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
 def takes_pictures(file: str) -> bool:
     """Return whether a model's file builds a network for pictures but not for rows of numbers; False if it fails."""
     try:
-        return "as pictures" in attempt(file)
+        return "as pictures" in attempt(file)  # the report names the first shape that fits; rows are tried first
     except ValueError:
         return False
 
@@ -241,19 +252,20 @@ def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | 
     name = name_of(file, plugin_kind)
     try:
         plugin = choice.choose(plugin_kind, {"name": name, "file": file, **fields}, plugin_kind, name)
-    except ValueError as error:
-        raise ValueError(f"{file}: {str(error).removeprefix(f'{plugin_kind}.{name}').lstrip('.: ')}") from None
-    tried = {"methods": _method, "models": _model, "data": _data}[plugin_kind]
-    lines = isolated(lambda: {"lines": tried(plugin, file, setting)}, file, trace=False)["lines"]
+    except ValueError as error:  # its message begins with a place in a study, and there is no study
+        message = str(error).removeprefix(f"{plugin_kind}.{name}").lstrip(".: ")
+        raise ValueError(f"{file}: {message}") from None
+    try_plugin = {"methods": _try_method, "models": _try_model, "data": _try_data}[plugin_kind]
+    lines = isolated(lambda: {"lines": try_plugin(plugin, file, setting)}, file, trace=False)["lines"]
     return "\n".join(lines)
 
 
-def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
-    """Let a method unlearn two models, and return the lines of a report on their accuracy and loss before, after and by
-    retraining.
+def _try_method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
+    """Let a method unlearn two models, and return the lines of a report on their accuracy and loss before and after
+    unlearning, and on those of retrained models.
 
-    The report warns of a method that changed nothing, or that seems to have exchanged the samples to forget with those
-    to keep. The training before takes at most about `SECONDS`.
+    Without a ``setting``, the models learn digits. The report warns of a method that changed nothing, or that seems to
+    have exchanged the samples to forget with those to keep. The training before takes at most about `SECONDS`.
     """
     from unlearning_audit.training.streams import Rows
     from unlearning_audit.workflow.attempt import run_method
@@ -263,46 +275,50 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     started = time.perf_counter()
     stack.train(setting.trained, record=mask if setting.recipe.record_updates else None)
     training = time.perf_counter() - started
-    logits, before, retrained = stack.logits(), setting.read(stack), stack.copy()
-    retrained.reset("retrain")
+    logits, before, retrained = stack.logits(), setting.evaluate(stack), stack.copy()
+    retrained.reset("retrain")  # new weights, drawn for retraining
     retrained.train(Rows(sides["kept"]))
     module = registry.load("methods", plugin.name, plugin.file)
     options = module.Options(**plugin.options)
-    rows = Rows(sides["forgotten"]), Rows(sides["kept"])
-    seconds = run_method(stack, lambda *of: module.unlearn(*of, options), *rows, file)
+    seconds = run_method(
+        stack, lambda *models_and_rows: module.unlearn(*models_and_rows, options),
+        forget=Rows(sides["forgotten"]), retain=Rows(sides["kept"]), file=file,
+    )  # fmt: skip
     try:
-        after = setting.read(stack)
+        after = setting.evaluate(stack)
     except NoAnswerError as error:
         raise NoAnswerError(f"{file}: {error}") from None
-    readings = before, after, setting.read(retrained)
     one_label = len(np.unique(setting.y[setting.rows])) == 1
 
-    def numbers(accuracy: float, loss: float) -> str:
+    def columns(accuracy: float, loss: float) -> str:
         """Return two columns of the report. With one label, every model has accuracy 1, which says nothing."""
         return f"{'—' if one_label else format(accuracy, '.2f'):>6}{loss:>7.3g}"
 
-    # Probabilities of the true labels, [models, samples], before and after unlearning.
-    p_before, p_after = (expit(phi(logits=values, y=setting.y)) for values in (logits, stack.logits()))
-    exchanged = mistakes.sides_exchanged(p_before, p_after, mask, setting.mask("kept"))
     forgotten, trained = sides["forgotten"].shape[1], len(setting.trained)
-    return [
+    lines = [
         f"{file} runs correctly. Two models of {trained} samples of {setting.about}, "
         f"{forgotten} of them to be forgotten:",
         *setting.notes,
         f"  {'accuracy, mean loss':<20}{'before':>13}{'after':>13}{'retrained':>13}",
-        *(f"  {side:<20}" + "".join(numbers(*reading[side]) for reading in readings) for side in sides),
-        # A list times False has no lines.
-        *(["  It changed nothing: the logits are identical."] * bool(np.array_equal(logits, stack.logits()))),
-        *([f"  {exchanged[0].upper()}{exchanged[1:]}"] if exchanged else []),
-        f"  {seconds:.2f} s for both models; {training:.2f} s to train them.",
     ]
+    readings = before, after, setting.evaluate(retrained)
+    lines += [f"  {side:<20}" + "".join(columns(*reading[side]) for reading in readings) for side in sides]
+    if np.array_equal(logits, stack.logits()):
+        lines.append("  It changed nothing: the logits are identical.")
+    # Probabilities of the true labels, [models, samples], before and after unlearning.
+    p_before, p_after = (expit(phi(logits=values, y=setting.y)) for values in (logits, stack.logits()))
+    exchanged = mistakes.sides_exchanged(p_before, p_after, mask, setting.mask("kept"))
+    if exchanged:
+        lines.append(f"  {exchanged[0].upper()}{exchanged[1:]}")
+    return [*lines, f"  {seconds:.2f} s for both models; {training:.2f} s to train them."]
 
 
-def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
+def _try_model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     """Train two networks of a user's file, and return the lines of a report on their size, accuracy and time.
 
-    Without a ``setting``, rows of numbers and pictures of two sizes are tried, and the first that the network takes is
-    used. Raises PluginError if no shape fits.
+    A ``setting`` says on which data. Without one, the networks learn digits, in the first of three shapes that they
+    accept: rows of numbers, small pictures and larger pictures. Raises the PluginError of the first shape if no shape
+    fits.
     """
     from unlearning_audit.workflow.open_stack import check_built, check_model
 
@@ -316,41 +332,41 @@ def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
         return check_built(model, classes, file)
 
     if setting is None:
-        problems = []
-        for shape in ((64,), (1, 8, 8), (3, 32, 32)):
-            setting = digits(shape, build)
-            try:
-                check_model(setting.stack(), setting.classes, file)
-            except PluginError as error:
-                problems.append(error)
-                continue
-            break
-        else:  # the network took none of the shapes
-            raise problems[0]
+        settings = [partial(digits, shape, build) for shape in ((64,), (1, 8, 8), (3, 32, 32))]
     else:
-        x, classes = setting.x, setting.classes
-        setting = replace(setting, build=lambda: build(x.shape[1:], classes))
-        check_model(setting.stack(), classes, file)
+        settings = [partial(replace, setting, build=partial(build, setting.x.shape[1:], setting.classes))]
+    problems = []
+    for make_setting in settings:
+        setting = make_setting()
+        try:
+            check_model(setting.stack(), setting.classes, file)
+            break
+        except PluginError as error:
+            problems.append(error)
+    else:  # the network took none of them
+        raise problems[0]
     with guard(file):
         setting = setting.within(SECONDS)
         stack, started = setting.stack(), time.perf_counter()
         stack.train(setting.trained)
-    seconds, right = time.perf_counter() - started, setting.read(stack)
+    seconds = time.perf_counter() - started
+    accuracy = {side: accuracy for side, (accuracy, _) in setting.evaluate(stack).items()}
     counts = {side: rows.shape[1] for side, rows in setting.sides.items()}
-    samples = counts["forgotten"] + counts["kept"]
-    learned = sum(right[side][0] * counts[side] for side in ("forgotten", "kept")) / samples
+    samples = counts["forgotten"] + counts["kept"]  # nothing is unlearned here: the models are trained on both
+    learned = sum(accuracy[side] * counts[side] for side in ("forgotten", "kept")) / samples
     size = sum(value[0].numel() for value in stack.parameters.values())
     return [
         f"{file} runs correctly: {size:,} weights, last layer {stack.final_layer!r}.",
         *setting.notes,
         f"  Two models of {samples} samples of {setting.about}: accuracy {learned:.2f} on these and "
-        f"{right['never seen'][0]:.2f} on others",
+        f"{accuracy['never seen']:.2f} on others",
         f"  {seconds:.2f} s to train both.",
     ]
 
 
-def _data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
-    """Load a user's data, and return the lines of a report on samples, classes, copies and time.
+def _try_data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
+    """Load a user's data, and return the lines of a report on samples, classes, copies and time. The ``setting`` is not
+    used.
 
     Raises PluginError if a second call loads other samples. Data that take longer than `SECONDS` are loaded only once.
     """
@@ -359,10 +375,11 @@ def _data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     module, start = registry.load("data", plugin.name, file), time.perf_counter()
     source = loaded(module, module.Options(**plugin.options), Path.cwd())
     data, seconds = prepare(source, seed=0), time.perf_counter() - start
-    again = loaded(module, module.Options(**plugin.options), Path.cwd()) if seconds < SECONDS else source
-    if not all(np.array_equal(getattr(source, name), getattr(again, name)) for name in ("x", "y", "part")):
-        why = "load returned other samples when it was called again, so results could not be reproduced"
-        raise PluginError(f"{file}: {why}; draw from a generator with a seed, np.random.default_rng(0)")
+    if seconds < SECONDS:
+        again = loaded(module, module.Options(**plugin.options), Path.cwd())
+        if not all(np.array_equal(getattr(source, name), getattr(again, name)) for name in ("x", "y", "part")):
+            why = "load returned other samples when it was called again, so results could not be reproduced"
+            raise PluginError(f"{file}: {why}; draw from a generator with a seed, np.random.default_rng(0)")
     counts = np.bincount(data.y, minlength=data.classes)
     copies = sum(len(group) - 1 for group in duplicates(data.x))
     test = int((data.part == 1).sum())
@@ -380,8 +397,8 @@ BRIGHT = 20.0
 
 
 def _brightness(x: np.ndarray, file: str) -> list[str]:
-    """Return a line, in a list, on float32 images with values outside 0 to 1; [] for all other data. Raises PluginError
-    if values are beyond `BRIGHT`."""
+    """Return a line, in a list, on float32 images with values clearly outside 0 to 1; [] for all other data. Raises
+    PluginError if a value is larger than `BRIGHT`, positive or negative."""
     if x.ndim != 4 or x.dtype != np.float32 or not x.size:
         return []
     low, high = float(x.min()), float(x.max())

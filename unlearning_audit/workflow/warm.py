@@ -52,14 +52,18 @@ def start(folder: str, modules: list[str]) -> str:
 
 
 def prefix(name: str) -> str:
-    """Return the value of `shell.prefix` with which jobs request forks from the server ``name``."""
-    # The function has this Python's path as its name; "command" calls the real one, and -IS lets it start without site
-    # packages. Fourfold braces become double ones here, and single ones when Snakemake formats the string again.
+    """Return the value of Snakemake's `shell.prefix` (text before every shell command) with which jobs request forks
+    from the server ``name``."""
+    # The text defines a shell function whose name is the path of this Python, so that Snakemake's calls of Python call
+    # the function. In it, "command" calls the real Python to run this file, and -IS lets that start without site
+    # packages. Fourfold braces become double ones here, and single ones when Snakemake formats the text again.
     return f'set -euo pipefail; {sys.executable}() {{{{ command {sys.executable} -IS {__file__} {name} "$@"; }}}}; '
 
 
 def ask(name: str, arguments: list[str]) -> int | None:
-    """Run a script in a fork of the server ``name``, and return its exit status; None if no fork is available.
+    """Run a script in a fork of the server ``name``, and return its exit status; None if no fork is available, or if
+    the job may use several threads, of which only one would survive a fork. The status of a killed fork is that of
+    SIGKILL.
 
     ``arguments``: the script's path and its arguments. The fork has the folder, environment and output of this process,
     and ends with it.
@@ -84,7 +88,8 @@ def ask(name: str, arguments: list[str]) -> int | None:
 
 
 def is_own(connection: socket.socket) -> bool:
-    """Return whether the process at the other end belongs to this user."""
+    """Return whether the process at the other end of a connection belongs to this user."""
+    # Twelve bytes: three integers, the process, its user and its group.
     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int.from_bytes(peer[4:8], sys.byteorder) == os.getuid()
 
@@ -93,8 +98,9 @@ def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]
     """Answer requests on ``listening``: run each requested script in a fork of this process. The server ends with its
     ``parent``.
 
-    Between requests, ``modules`` are imported one after the other; ``folder`` holds the scripts. A request for a script
-    that is among ``modules`` waits for its import.
+    Between requests, ``modules`` are imported one after the other, so that forks have them already; ``folder`` holds
+    the scripts. A request for a script that is among ``modules`` waits for its import. Requests by other users are
+    ignored.
     """
     import contextlib
     import gc
@@ -116,14 +122,15 @@ def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]
     gc.disable()  # what is imported stays
     path, scripts = sys.path[:], [file.removesuffix(".py") for file in os.listdir(folder)]
     while True:
-        if modules and not select.select([listening], [], [], 0)[0]:
+        if modules and not select.select([listening], [], [], 0)[0]:  # no request is waiting
             load()
             continue
         client = listening.accept()[0]
         with contextlib.suppress(OSError, ValueError):  # who asked has gone, or the system has no process left
             head, files, *_ = socket.recv_fds(client, 8, 3)
             request = json.loads(client.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL))
-            while request[0][0].split(".")[-2] in modules:  # …/tmp1234.train.py
+            path_of_script = request[0][0]  # Snakemake's copy of a script, such as …/tmp1234.train.py
+            while path_of_script.split(".")[-2] in modules:
                 load()
             if is_own(client) and os.fork() == 0:
                 listening.close()
@@ -136,18 +143,15 @@ def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]
 
 
 def run(
-    client: socket.socket,
-    files: list[int],
-    path: list[str],
-    arguments: list[str],
-    place: str,
+    client: socket.socket, files: list[int], path: list[str], arguments: list[str], folder: str,
     environment: dict[str, str],
-) -> None:
+) -> None:  # fmt: skip
     """Run a script in this fork, send its exit status to ``client`` and end. The fork and its children also end when
     the process that requested it ends.
 
-    ``files``: that process's standard input, output and error. ``path``: where Python looks for modules. ``arguments``:
-    the script and its arguments. ``place`` and ``environment``: the folder and the variables of that process.
+    ``files``: the standard input, output and error of the process that requested the fork. ``path``: where Python looks
+    for modules. ``arguments``: the script and its arguments. ``folder`` and ``environment``: the working directory and
+    the environment variables of that process.
     """
     import fcntl
     import runpy
@@ -158,15 +162,17 @@ def run(
     code = 1
     try:
         end_with_parent()
+        # The fork and its children are a group of processes. The system sends SIGIO, which ends it, to the whole group
+        # when the other end of ``client`` is closed.
         os.setpgid(0, 0)
         fcntl.fcntl(client, fcntl.F_SETOWN, -os.getpid())
-        fcntl.fcntl(client, fcntl.F_SETFL, os.O_ASYNC)  # SIGIO to the group when the other end is closed
-        if select.select([client], [], [], 0)[0]:  # it is closed already
+        fcntl.fcntl(client, fcntl.F_SETFL, os.O_ASYNC)
+        if select.select([client], [], [], 0)[0]:  # the other end is closed already
             os._exit(1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number, file in enumerate(files):
             os.dup2(file, number)
-        os.chdir(place)
+        os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
         tempfile.tempdir = None  # the environment may name another folder of temporary files

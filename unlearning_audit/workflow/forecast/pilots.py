@@ -20,7 +20,8 @@ NUMBERS = (*MODELS, "shadow_models_per_split", "shadow_blocks", "target_blocks")
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a comparison: its number of ``blocks``, and of ``models`` per split or block.
+    """The size of the comparison ``node``: its number of ``blocks`` (models that are drawn together, such as a pair),
+    and of ``models`` per split or block.
 
     Comparisons of equal ``kind`` have the same data, model, recipe and protocol.
     """
@@ -34,7 +35,8 @@ class Size:
         """Return how many times as many units this comparison has as the ``pilot``, and how many times as many models
         per unit.
 
-        ``unit``: what is resampled, "pairs" or "blocks"; anything else is taken for single models.
+        ``unit``: what is resampled, "pairs" or "blocks"; anything else is taken for single models, of which a unit has
+        one.
         """
         blocks, models = self.blocks / pilot.blocks, self.models / pilot.models
         return (blocks, models) if unit in ("pairs", "blocks") else (blocks * models, 1.0)
@@ -57,7 +59,11 @@ def recorded(root: str | Path = ROOT) -> list[Size]:
 
 
 def _size(node: str, origins: compared.Origins) -> Size | None:
-    """Return the size of the comparison ``node``, which comes from ``origins``; None for imported models."""
+    """Return the size of the comparison ``node``; None for imported models, which have no memberships drawn here.
+
+    ``origins``: the settings of the jobs from which it comes. Blocks of shadow models do not count. The kind is a text
+    of all settings but numbers of models and the seed of the data.
+    """
     splits = [split for split in origins["splits"] if split["population"] != "shadows"]
     if not splits:
         return None
@@ -72,9 +78,10 @@ def _size(node: str, origins: compared.Origins) -> Size | None:
     return Size(node, json.dumps(kind, sort_keys=True), len(blocks), count)
 
 
-def pilot(of: Size, sizes: Iterable[Size]) -> Size | None:
-    """Return the comparison from which to predict what the comparison ``of`` will detect: ``of`` itself if it is among
-    the finished ``sizes``, otherwise the largest of the same kind, or None."""
-    alike = [size for size in sizes if size.kind == of.kind]
-    # True is the larger truth value, so that the comparison itself comes first.
-    return max(alike, key=lambda size: (size.node == of.node, size.blocks * size.models, size.node), default=None)
+def pilot(planned: Size, finished: Iterable[Size]) -> Size | None:
+    """Return the finished comparison from which to predict what the ``planned`` one will detect: itself if it is
+    finished, otherwise the one with most models of the same kind; None if there is none of this kind."""
+    alike = [size for size in finished if size.kind == planned.kind]
+    itself = [size for size in alike if size.node == planned.node]
+    # Of equally large ones, the last by name.
+    return max(itself or alike, key=lambda size: (size.blocks * size.models, size.node), default=None)

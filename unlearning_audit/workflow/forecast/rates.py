@@ -3,6 +3,8 @@
 import os
 from collections.abc import Mapping
 
+from unlearning_audit.store.files import paths_in
+
 #: MB of main memory for a job's first attempt. Jobs that hold models request the study's ``memory``.
 #: Scoring jobs request what their inputs need (`scoring`), and the value here if the inputs do not exist yet.
 MEMORY = {
@@ -29,8 +31,7 @@ def scoring(inputs: Mapping[str, str | list[str]]) -> int:
 
     As long as an input does not exist, the result is the value of `MEMORY`.
     """
-    paths = [path for group in inputs.values() for path in ([group] if isinstance(group, str) else group)]
     try:
-        return PROCESS + int(TIMES * sum(map(os.path.getsize, paths)) / 1e6)
+        return PROCESS + int(TIMES * sum(map(os.path.getsize, paths_in(inputs))) / 1e6)
     except FileNotFoundError:
         return MEMORY["metrics"]
