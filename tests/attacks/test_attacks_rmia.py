@@ -84,7 +84,7 @@ def test_equal_ratios_dominate_at_one_and_not_above():
         (np.log(3.0), 4.0, everyone, [0, 0, 0.2, 0.4, 0.6, 0.8]),
         (np.log(3.0), 2.0, np.arange(6) < 2, [0, 1, 1, 1, 1, 1]),
     ):
-        np.testing.assert_allclose(rmia.dominated(step * np.arange(6)[None], z, gamma=gamma), [expected])
+        np.testing.assert_allclose(rmia.share_dominated(step * np.arange(6)[None], z, gamma=gamma), [expected])
 
 
 def test_what_the_attack_refuses(rng):

@@ -39,7 +39,7 @@ def test_zlib_divides_the_sum_by_the_bytes():
 
 def test_the_neighbourhood_is_subtracted():
     logp, near = np.array([[-1.0, -3.0]]), np.array([[[-2.0, -4.0], [-3.0, NO]]])
-    assert neighbourhood.above(two(logp), np.zeros(2, int), near)[0] == pytest.approx([2.0, 0.0], abs=1e-6)
+    assert neighbourhood.above_neighbours(two(logp), np.zeros(2, int), near)[0] == pytest.approx([2.0, 0.0], abs=1e-6)
 
 
 def test_without_a_shadow_model_that_missed_a_sample_there_is_nothing_to_take_away():

@@ -26,7 +26,7 @@ def test_delta_is_the_integral_of_what_one_density_has_above_the_other(epsilon, 
 
 
 def test_at_epsilon_0_the_distance_is_that_in_total_variation():
-    shift = _certified.shift(0.0, 0.1)
+    shift = _certified.largest_shift(0.0, 0.1)
     assert 2 * special.ndtr(shift / 2) - 1 == pytest.approx(0.1, abs=1e-9)
 
 
@@ -35,14 +35,14 @@ def test_the_worst_case_reaches_the_limit_and_half_the_noise_would_be_too_little
     """Two starts on a line that every step drives apart as far as it may. The mirrored start ends mirrored, so that
     both ends are normal with a distance of twice the mean."""
     epsilon, limit, rng = 1.0, 0.05, np.random.default_rng(0)
-    sigma = _certified.spread(2.0, 0.2, contraction, 6, epsilon, limit)
+    sigma = _certified.step_noise(2.0, 0.2, contraction, 6, epsilon, limit)
     apart = []
     for noise in (sigma, sigma / 2):
         x = np.full(200_000, 2.0 / 2)
         for _ in range(6):
             x = contraction * x + 0.2 / 2 + noise * rng.normal(size=len(x))
         apart.append(2 * x.mean() / x.std())
-    assert apart[0] == pytest.approx(_certified.shift(epsilon, limit), rel=0.01)
+    assert apart[0] == pytest.approx(_certified.largest_shift(epsilon, limit), rel=0.01)
     assert _certified.delta(epsilon, 0.999 * apart[0]) <= 1.02 * limit
     assert _certified.delta(epsilon, apart[1]) > 4 * limit
 
@@ -81,7 +81,7 @@ def test_the_noise_is_that_of_the_certificate():
     start = unlearned(stack, "noisy_finetune", **{**options, "epsilon": 0.0, "lr": 0.0})
     end = unlearned(stack, "noisy_finetune", **options)
     sum_ = torch.cat([(v - start.parameters[k]).flatten() for k, v in end.parameters.items()])
-    sigma = _certified.spread(1.0, 2e-9, 1.0, 4, 2.0, 1e-3)
+    sigma = _certified.step_noise(1.0, 2e-9, 1.0, 4, 2.0, 1e-3)
     assert float(sum_.std()) == pytest.approx(2 * sigma, rel=0.08)  # 1,352 draws
 
 
@@ -158,7 +158,7 @@ def test_noise_hides_the_bound(fitted, caplog):
     with caplog.at_level(logging.INFO):
         noisy = unlearned(stack, "newton", l2=0.01, epsilon=1.0, delta=1e-5)
     spreads = (of(noisy) - of(still)).flatten(1).square().mean(1).sqrt()
-    expected = bounds(caplog) / _certified.shift(1.0, 1e-5)
+    expected = bounds(caplog) / _certified.largest_shift(1.0, 1e-5)
     assert torch.allclose(spreads.float(), expected, rtol=0.4)  # 28 draws each
     for name, draws in stack.noise("newton").items():
         if name in stack.head:

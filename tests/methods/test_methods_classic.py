@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from unlearning_audit.methods._call import weights
+from unlearning_audit.methods._call import unlearned_weights
 from unlearning_audit.methods.classic import Options
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import seed_of
@@ -114,9 +114,9 @@ def test_what_cannot_be_used_is_said(user, signature, last, message):
 def test_models_that_differ_are_not_chosen_by_their_order():
     model, other = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
     for beside in (deepcopy(model), {"loss": torch.zeros(())}):
-        assert weights((model, beside), model)["weight"].equal(model.weight)
+        assert unlearned_weights((model, beside), model)["weight"].equal(model.weight)
     with pytest.raises(ValueError, match="it returned 2 different models; return only the one that forgot"):
-        weights((other, model), model)
+        unlearned_weights((other, model), model)
 
 
 def test_one_option_takes_the_place_of_its_default_and_options_that_are_none_are_refused():

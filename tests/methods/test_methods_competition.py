@@ -66,7 +66,7 @@ def coldest_by_loop(stack, m, share):
 @pytest.mark.parametrize(("build", "expected"), [(mlp, ["0.weight", "2.weight"]), (conv, ["0.weight"])])
 def test_second_restarts_the_coldest_weights(build, expected):
     stack = trained(build, SEEDS[:2], dtype=torch.float64)
-    assert competition_second.layers(stack) == expected
+    assert competition_second.resettable_weights(stack) == expected
     restarted = unlearned(stack, "competition_second", epochs=0, restart=0.4)
     noise = stack.noise("competition_second")
     for m in range(2):

@@ -175,7 +175,7 @@ def test_a_class_whose_method_takes_the_model_and_its_loaders(tmp_path):
 
 
 def test_what_stands_in_for_a_package_is_no_number():
-    with _packages.absent(["gauges"]):
+    with _packages.replaced(["gauges"]):
         from gauges.inner import level
 
         with pytest.raises(TypeError):
@@ -186,7 +186,7 @@ def test_what_stands_in_for_a_package_is_no_number():
         import gauges  # noqa: F401
     from xml.sax import handler  # a part of a package that is installed, and imported already
 
-    with _packages.absent(["xml.sax"]):
+    with _packages.replaced(["xml.sax"]):
         from xml.sax import handler as absent
 
         assert isinstance(absent, _packages.Nothing)

@@ -62,7 +62,7 @@ def test_the_spread_of_the_noise_by_hand(variant, expected):
     stack = ModelStack.create(lambda: headed(nn.Linear(2, 2), nn.Linear(2, 2)), x, y, [1, 2], dtype=torch.float64)
     stack.edit(lambda name, value: torch.zeros_like(value))
     stack.parameters["1.weight"][:] = torch.tensor([[1.0, 0.0], [0.0, 3.0]])
-    std = fisher.spread(stack, Rows(np.array([[0, 1], [0, 1]])), fisher.Options(variant=variant, alpha=3e-6))
+    std = fisher.noise_deviations(stack, Rows(np.array([[0, 1], [0, 1]])), fisher.Options(variant=variant, alpha=3e-6))
     for name, spread in expected.items():
         np.testing.assert_allclose(std[name], np.broadcast_to(spread, std[name].shape), rtol=1e-9)
 
@@ -85,7 +85,7 @@ def test_a_class_that_is_forgotten_whole_loses_its_row_of_the_last_layer_to_nois
 @pytest.mark.parametrize("build", [mlp, conv])
 def test_noise_has_this_spread_and_is_each_model_s_own(build, variant):
     stack = trained(build, SEEDS[:3], dtype=torch.float64)
-    std = fisher.spread(stack, rows(stack.seeds)[1], fisher.Options(variant=variant, alpha=1e-4))
+    std = fisher.noise_deviations(stack, rows(stack.seeds)[1], fisher.Options(variant=variant, alpha=1e-4))
     after = unlearned(stack, "fisher", variant=variant, alpha=1e-4)
     noise = stack.noise("fisher")
     for k, v in after.parameters.items():
@@ -99,7 +99,7 @@ def test_convolutions_are_averaged_over_their_inputs():
     stack = trained(conv, SEEDS[:2], dtype=torch.float64)
     retain = rows(stack.seeds)[1]
     information = stack.squared_gradients(retain, labels="model")["0.weight"]
-    std = fisher.spread(stack, retain, fisher.Options(alpha=1e-4))["0.weight"]
+    std = fisher.noise_deviations(stack, retain, fisher.Options(alpha=1e-4))["0.weight"]
     variance = (1e-4 / (information + 1e-8)).clamp(max=1e-1).mean(2, keepdim=True).expand_as(std)
     assert (std**2 - variance).abs().max() < 1e-12
     assert (information[:, :, 0] != information[:, :, 1]).all()

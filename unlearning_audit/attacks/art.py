@@ -46,7 +46,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     logits and labels of models with known members.
     """
     statistic = partial(features, kind=options.features)
-    # The samples of the shadow models: the features, the label, and whether the sample is a member.
+    # Features, labels and memberships of the shadow models' samples.
     examples = signals.statistics(statistic, shadow, classes=logits.shape[-1])
     rows = sampled_rows(examples.member, options, rng)
     with seeded(int(rng.integers(2**31))):
@@ -59,7 +59,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
 
 def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
-    """Return the model outputs that ART is given, float32 [n, classes]; ``kind`` is the option ``features``."""
+    """Return the model outputs that ART is given, float32 [n, classes]: by ``kind``, the option ``features``, the
+    logits, the probabilities, or else the log-probabilities."""
     if kind == "logits":
         return np.asarray(logits, np.float32)
     log_p = signals.log_probabilities(logits)
@@ -69,12 +70,14 @@ def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
 def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator) -> np.ndarray:
     """Return the numbers of the rows from which ART learns, int64 [rows], members before non-members.
 
-    ``member`` bool [n] says which rows of the shadow models are members. Members, and non-members, are drawn at random
-    if they are more than ``options`` allow, and keep their order otherwise.
+    ``member`` bool [n] says which rows of the shadow models are members. At most ``options.rows`` of either side are
+    taken and, if ``options.balanced``, at most as many as the smaller side has. If a side has more, they are drawn at
+    random; otherwise they keep their order.
     """
     sides = [np.flatnonzero(member), np.flatnonzero(~member)]
     most = min(map(len, sides)) if options.balanced else max(map(len, sides))
-    most = min(most, options.rows or most)
+    if options.rows:
+        most = min(most, options.rows)
     return np.concatenate([side if len(side) <= most else rng.permutation(side)[:most] for side in sides])
 
 

@@ -20,9 +20,10 @@ SMALLEST = np.finfo(np.float64).tiny
 def score(
     logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, squared_norms: np.ndarray
 ) -> Score:
-    """Return as the score −log ‖∂ log p_y/∂θ‖, or its negative where members of the shadow models have the larger norms
-    (unlearning by gradient ascent leaves them there). The decision is whether it reaches the threshold of the class,
-    learned on the shadow models.
+    """Return as the score minus the log of the norm of a sample's gradient of log p_y in the weights: members usually
+    have small norms. If members of the shadow models have the larger norms, as unlearning by gradient ascent leaves
+    them, the score is its negative. The decision is whether it reaches the threshold of the class, learned on the
+    shadow models.
 
     ``squared_norms`` float64 [models, samples] is the signal of the audited models. Raises ValueError if the shadow
     models have other classes than the audited models, or if logits and labels do not fit each other.
@@ -38,6 +39,6 @@ def score(
 
 
 def smallness(squared_norms: np.ndarray) -> np.ndarray:
-    """Return −log of the norm from ``squared_norms``, float64 of their shape; 354, the largest value, where the norm is
-    0."""
+    """Return minus the log of norms, from ``squared_norms``, float64 of their shape. A squared norm below `SMALLEST`
+    counts as that, which gives the largest value, 354."""
     return np.asarray(-0.5 * np.log(np.maximum(squared_norms, SMALLEST)))

@@ -23,7 +23,7 @@ def score(
     logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator, before: np.ndarray,
     reference_logp: np.ndarray,
 ) -> Score:  # fmt: skip
-    """Return 1 − `share_kept` as the score: the higher it is, the more a model lost of what it knew of the sample. The
+    """Return 1 − `share_kept` as the score: the higher it is, the more of what it knew of the sample a model lost. The
     decision is whether it reaches the threshold of the class, learned on the shadow models.
 
     ``before`` float64 [models, samples]: φ of the audited models before unlearning; ``reference_logp`` float64 [models,
@@ -47,17 +47,19 @@ def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, s
     """Return how much of each sample a model kept, float64 [models, samples] from 0 to 1; NaN where ``unseen_logp`` is
     NaN.
 
-    ``after`` and ``before``: φ of the same models after and before unlearning, float64 [models, samples].
-    ``unseen_logp``: the mean log p of models that never saw the sample. Let u be the φ of that mean and c(α) = u +
-    α·(before − u). The result is Σ α′·Φ((after − c(α))/σ(α)) / Σ α′ over ``steps`` values of α from 0 to below 1. Here
-    α′ is the next value of α, and σ(α) the standard deviation of c(α) over the samples of a model.
+    ``after`` and ``before``: the logit-scaled confidence φ of the same models after and before unlearning, float64
+    [models, samples]. ``unseen_logp``: the mean log p of models that never saw the sample. Centres are
+    taken at ``steps`` equal distances α from the φ of that mean (α = 0) to ``before`` (α = 1, which is left out). At
+    each, the normal distribution function says how far ``after`` lies above the centre, in standard deviations of the
+    centre over the samples of a model. The result is the weighted mean of these values, where the weight of a centre is
+    the next value of α.
 
     The published code (iam_score.py) takes its "fixed variance" of the mean signal over shadow models and samples
     together. By default it uses a Gumbel distribution of −log(.01 − log(p + 1e-5)). This function equals its variant
     ``p_IPapprox_carlogi_simp`` only with one shadow model.
     """
     logp = np.minimum(unseen_logp, SUREST)
-    unseen = logp - np.log(-np.expm1(logp))  # φ from log p
+    unseen = logp - np.log(-np.expm1(logp))  # φ = log p − log(1 − p)
     alphas = np.linspace(0.0, 1.0, steps)
     kept = np.zeros(after.shape)
     for alpha, weight in zip(alphas[:-1], alphas[1:] / alphas[1:].sum(), strict=True):

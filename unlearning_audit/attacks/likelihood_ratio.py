@@ -7,8 +7,8 @@ from unlearning_audit.attacks import Score, Shadow, density, signals
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
-    """Return as the score log N(phi; member) − log N(phi; non-member) for the class of the label; the decision is
-    whether it exceeds 0.
+    """Return as the score how much more likely φ is for members than for non-members of the label's class: the
+    difference of two normal log-densities. The decision is whether it exceeds 0.
 
     The centre of a class is its median; the standard deviation is pooled over the classes of a side. Classes with fewer
     than two members or non-members have the median of all classes.
@@ -19,26 +19,25 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     classes = logits.shape[-1]
     rows = signals.statistics(signals.phi, shadow, classes=classes)
     sides = (rows.member, ~rows.member)
+    # Which classes have two members and two non-members.
     enough = np.min([np.bincount(rows.label[side], minlength=classes) for side in sides], axis=0) >= 2
     label, phi = signals.labels(logits, y), signals.per_model(signals.phi, logits, y)
-    log_p_member, log_p_nonmember = (
-        density.gaussian(phi, centre[label], spread)
-        for centre, spread in (_fit(rows.value[side], rows.label[side], enough) for side in sides)
-    )
+    fits = [_fit(rows.value[side], rows.label[side], enough) for side in sides]
+    log_p_member, log_p_nonmember = (density.gaussian(phi, centre[label], spread) for centre, spread in fits)
     value = log_p_member - log_p_nonmember
     return value, value > 0
 
 
 def _fit(phi: np.ndarray, label: np.ndarray, enough: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the Gaussians of φ of members, or of non-members: the centre of each class, float64 [classes], and the
-    standard deviation around the means of classes.
+    """Return the normal distributions of φ of members, or of non-members: the centre of each class, float64 [classes],
+    and the standard deviation around the means of classes, which is one for all classes.
 
-    ``phi`` and ``label`` [n]: of these rows. ``enough`` bool [classes]: the classes that have a centre and a mean of
-    their own; the others have those of all rows.
+    ``phi`` and ``label`` [n]: of the members, or of the non-members. ``enough`` bool [classes]: the classes whose
+    centre (median) and mean are their own; the others have those of all rows.
     """
     centre, residual = np.full(len(enough), np.median(phi)), phi - phi.mean()
-    for c in np.flatnonzero(enough):
-        rows = label == c
-        centre[c] = np.median(phi[rows])
+    for number in np.flatnonzero(enough):
+        rows = label == number
+        centre[number] = np.median(phi[rows])
         residual[rows] = phi[rows] - phi[rows].mean()
     return centre, float(np.sqrt(np.mean(residual**2)))

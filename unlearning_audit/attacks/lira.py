@@ -31,8 +31,9 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
-    """Return as the score the log-likelihood ratio (online), the z-value against out (offline) or minus the log-density
-    under out (offline_density), float64 [models, samples].
+    """Return as the score, float64 [models, samples]: online the log-likelihood ratio of φ under the normal
+    distributions of shadow models that were trained on the sample (in) and of those that were not (out); offline the
+    z-value of φ under out; for offline_density minus the log-density under out.
 
     The decision online is whether the ratio exceeds 0. Offline it is a test at ``false_positive_rate``: one-sided of
     the z-value, two-sided for the density. Raises ValueError for samples with fewer than ``minimum`` shadow models
@@ -43,12 +44,12 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     """
     signals.same_samples(logits, y, shadow)
     phi = signals.per_model(signals.phi, logits, y)
-    pool = signals.per_model(signals.phi, shadow.logits, shadow.y)
+    shadow_phi = signals.per_model(signals.phi, shadow.logits, shadow.y)
     per_sample.require_models(shadow.nonmember, minimum=options.minimum, side="non-member")
-    centre, spread = _gaussian(pool, shadow.nonmember, options)
+    centre, spread = _gaussian(shadow_phi, shadow.nonmember, options)
     if options.mode == "online":
         per_sample.require_models(shadow.member, minimum=options.minimum, side="member")
-        log_p_in = density.gaussian(phi, *_gaussian(pool, shadow.member, options))
+        log_p_in = density.gaussian(phi, *_gaussian(shadow_phi, shadow.member, options))
         value = log_p_in - density.gaussian(phi, centre, spread)
         return value, value > 0
     # The paper's one-sided score is Φ of this z-value (1 minus the p-value), which rounds to 1 beyond 8.
@@ -59,7 +60,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     return -density.gaussian(phi, centre, spread), np.abs(z) > limit
 
 
-def _gaussian(pool: np.ndarray, mask: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
-    """Return centre (median) and spread of each sample's φ over the shadow models in ``mask``, float64 [samples]
-    each. ``pool`` float64 and ``mask`` bool [shadow models, samples]."""
-    return per_sample.median(pool, mask), per_sample.spread(pool, mask, kind=options.spread)
+def _gaussian(phi: np.ndarray, mask: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
+    """Return the median and the spread of each sample's φ over the shadow models for which ``mask`` is True, float64
+    [samples] each. ``phi`` float64 and ``mask`` bool [shadow models, samples]."""
+    return per_sample.median(phi, mask), per_sample.spread(phi, mask, kind=options.spread)

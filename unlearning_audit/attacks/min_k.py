@@ -35,6 +35,6 @@ def score(
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """Return the Min-K % score of each text with the default `SHARE`, float64 [...]. ``tokens`` float64 [..., tokens,
-    4], log p first; ``compressed`` is for other attacks and not used."""
+    """Return the Min-K % score of each text, float64 [...]: the mean of the lowest share `SHARE` of its tokens' log p.
+    ``tokens`` float64 [..., tokens, 4], log p first; ``compressed`` is for other attacks and not used."""
     return of_tokens.lowest(tokens[..., LOGP], SHARE)

@@ -39,13 +39,14 @@ def score(
 
 
 def standardised(tokens: np.ndarray) -> np.ndarray:
-    """Return (log p − μ)/σ of each token, float64 [..., tokens]; σ is at least `SMALLEST`. ``tokens`` float64 [...,
-    tokens, 4]."""
+    """Return (log p − μ)/σ of each token, float64 [..., tokens], with mean μ and standard deviation σ of log p under
+    the model's prediction; σ is at least `SMALLEST`. ``tokens`` float64 [..., tokens, 4]: log p, μ, σ and rank."""
     return np.asarray((tokens[..., LOGP] - tokens[..., MEAN]) / np.maximum(tokens[..., SPREAD], SMALLEST))
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """Return the Min-K %++ score of each text, float64 [...]: the mean of the lowest `SHARE` of (log p − μ)/σ.
+    """Return the Min-K %++ score of each text, float64 [...]: the mean of the lowest share `SHARE` of its tokens'
+    (log p − μ)/σ.
 
     ``tokens`` float64 [..., tokens, 4]; ``compressed`` is for other attacks and not used. Unlike `score`, which raises
     σ to `SMALLEST`, it leaves out tokens with σ = 0. NaN for a text without tokens.

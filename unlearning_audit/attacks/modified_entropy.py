@@ -7,8 +7,9 @@ from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
-    """Return −Mentr in nats as the score: 0 for a confident correct prediction, without lower bound for a confident
-    wrong one. The decision is whether it reaches the threshold of the class, learned on the shadow models.
+    """Return minus the modified entropy in nats as the score: 0 for a confident correct prediction, without lower bound
+    for a confident wrong one. The decision is whether it reaches the threshold of the class, learned on the shadow
+    models.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
     logits and labels of models with known members.
@@ -17,9 +18,10 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
 
 def modified_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return Mentr = −(1 − p_y) log p_y − Σ_{c≠y} p_c log(1 − p_c), float64 [n]; finite where p rounds to 0 or 1."""
+    """Return the modified entropy −(1 − p_y) log p_y − Σ_{c≠y} p_c log(1 − p_c) of predictions p with the true class y,
+    float64 [n]. It is finite where p rounds to 0 or 1."""
     log_p, log_q = signals.log_probabilities(logits), signals.log_complements(logits)  # log p and log(1 − p)
-    terms = np.exp(log_p) * log_q
+    terms = np.exp(log_p) * log_q  # of all classes; that of the true class is replaced below
     true_class = np.exp(signals.of_label(log_q, y)) * signals.of_label(log_p, y)
     np.put_along_axis(terms, y[:, None], true_class[:, None], axis=1)
     return np.asarray(-terms.sum(axis=1))

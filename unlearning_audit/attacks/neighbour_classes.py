@@ -23,7 +23,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     logits and labels of models with known members.
     """
     rows = signals.statistics(features, shadow, classes=logits.shape[-1])
-    of_all = logistic.fit(rows.value[:, :1], rows.member)  # column 0 is φ
+    of_all = logistic.fit(rows.value[:, :1], rows.member)  # column 0 of the features is φ
     of_class = {}
     for label in np.unique(rows.label):
         of_label = rows.label == label
@@ -34,8 +34,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
         """Return the log-odds of membership of one model's samples, float64 [samples]."""
         x = features(logits, y)
         value = of_all.log_odds(x[:, :1])
-        for label, model in of_class.items():
-            value[y == label] = model.log_odds(x[y == label])
+        for label, regression in of_class.items():
+            value[y == label] = regression.log_odds(x[y == label])
         return value
 
     value = signals.per_model(log_odds, logits, y)

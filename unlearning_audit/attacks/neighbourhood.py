@@ -22,11 +22,12 @@ def score(
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
     logits and labels of models with known members.
     """
-    value, shadow_value = above(logits, y, neighbours), above(shadow.logits, shadow.y, shadow.neighbours)
+    value = above_neighbours(logits, y, neighbours)
+    shadow_value = above_neighbours(shadow.logits, shadow.y, shadow.neighbours)
     return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
 
 
-def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
-    """Return log p − mean log p of the neighbours, float64 [models, samples]; ``neighbours`` float64 [models, samples,
-    views] is the signal."""
+def above_neighbours(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
+    """Return log p of each sample minus the mean log p of its neighbours, float64 [models, samples]. ``neighbours``
+    float64 [models, samples, views]: log p of the neighbours, NaN where a sample has fewer."""
     return np.asarray(signals.per_model(signals.label_logp, logits, y) - np.nanmean(neighbours, -1))

@@ -12,7 +12,8 @@ LEARNS = False
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return random scores, uniform on [0, 1), and as decisions whether they reach ½.
 
-    ``logits`` float [models, samples, classes] say of how many models and samples; nothing else is used.
+    Of ``logits`` float [models, samples, classes] only the numbers of models and samples are used, and no other
+    argument but the generator ``rng``.
     """
     value = rng.random(logits.shape[:2])
     return value, value >= 0.5

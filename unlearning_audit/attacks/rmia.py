@@ -34,8 +34,8 @@ class Options(Settings):
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the share of other samples z that the sample x dominates, float64 [models, samples] in [0,
-    1]; the decision is whether it reaches ``beta``. x dominates z if p(x|model)/p(x) is at least ``gamma`` times
-    p(z|model)/p(z).
+    1]. x dominates z if p(x|model)/p(x) is at least ``gamma`` times p(z|model)/p(z). The decision is whether the score
+    reaches ``beta``. For ``learned`` that is the best threshold on the shadow models, each scored by the others.
 
     Raises ValueError for samples with fewer than ``minimum`` shadow models on a needed side, for ``z: population``
     without such samples, and for an audited model that is also a shadow model.
@@ -45,28 +45,30 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     """
     signals.same_samples(logits, y, shadow)
     log_p = signals.per_model(signals.label_logp, logits, y)
-    pool = signals.per_model(signals.label_logp, shadow.logits, shadow.y)
-    member, nonmember = shadow.member, shadow.nonmember
+    shadow_log_p = signals.per_model(signals.label_logp, shadow.logits, shadow.y)
+    shadow_p, member, nonmember = np.exp(shadow_log_p), shadow.member, shadow.nonmember
     z = np.logical_or(nonmember.all(axis=0), options.z == "others")  # which samples x is compared with
-    value = dominated(log_p - np.log(prior(np.exp(pool), member, nonmember, options)), z, gamma=options.gamma)
+    log_ratio = log_p - np.log(prior(shadow_p, member, nonmember, options))
+    value = share_dominated(log_ratio, z, gamma=options.gamma)
     if options.beta != "learned":
         return value, value >= options.beta
-    shadow_ratio = pool - np.log(prior(np.exp(pool), member, nonmember, options, leave_out=True))
-    shadow_value, rows = dominated(shadow_ratio, z, gamma=options.gamma), member | nonmember
+    shadow_ratio = shadow_log_p - np.log(prior(shadow_p, member, nonmember, options, leave_out=True))
+    shadow_value, rows = share_dominated(shadow_ratio, z, gamma=options.gamma), member | nonmember
     return value, value >= stats.best_threshold(value=shadow_value[rows], positive=member[rows])
 
 
 def prior(
     p: np.ndarray, member: np.ndarray, nonmember: np.ndarray, options: Options, *, leave_out: bool = False
 ) -> np.ndarray:
-    """Return p(x), the mean confidence over models with and without x: float64 [1, samples], or with ``leave_out``
-    [models, samples], where row m leaves out model m, so that it is not compared with itself.
+    """Return p(x), how confident models are in the label of a sample x on average: float64 [1, samples], or with
+    ``leave_out`` [models, samples], where row m leaves out model m, so that it is not compared with itself.
 
-    "In" models were trained on x (``member``), "out" models were not (``nonmember``). Online p(x) is ½ (mean in + mean
-    out), offline the paper's ½ (1 + ``a``) mean out + ½ (1 − ``a``). With ``z: population``, no shadow model was
-    trained on the samples z; online their p(x) is the mean out alone. ``p`` float64: confidence in the label,
-    ``member`` and ``nonmember`` bool [models, samples]. Raises ValueError for samples with fewer than ``minimum``
-    models on a needed side.
+    "In" models were trained on x (``member``), "out" models were not (``nonmember``). Online p(x) is ½ (mean over in
+    models + mean over out models). Offline it is the paper's ½ (1 + ``a``) (mean over out models) + ½ (1 − ``a``). With
+    ``z: population``, no shadow model was trained on the samples z; online their p(x) is the mean over out models.
+
+    ``p`` float64: confidence in the label, ``member`` and ``nonmember`` bool [models, samples]. Raises ValueError for
+    samples with fewer than ``minimum`` models on a needed side.
     """
     per_sample.require_models(nonmember, minimum=options.minimum, side="non-member", leave_out=leave_out)
     out = per_sample.mean(p, nonmember, leave_out=leave_out)
@@ -80,24 +82,24 @@ def prior(
     return np.maximum(value, np.finfo(np.float64).tiny)  # keeps the ratio finite where every p rounds to 0
 
 
-def dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np.ndarray:
-    """Return the share of the samples in ``z`` with ratio(x)/ratio(z) ≥ ``gamma``, float64 [models, samples]; x itself
-    is excluded.
+def share_dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np.ndarray:
+    """Return, for each sample x, the share of the samples z with ratio(x)/ratio(z) ≥ ``gamma``, x itself excluded:
+    float64 [models, samples].
 
-    ``log_ratio`` float64 [models, samples] = log p(x|model) − log p(x); ``z`` bool [samples]. Raises ValueError when no
-    sample is left to compare with.
+    ``log_ratio`` float64 [models, samples]: log p(x|model) − log p(x); ``z`` bool [samples]: which samples x is
+    compared with. Raises ValueError when no sample is left to compare with.
     """
     rivals: np.ndarray = z.sum() - z  # how many samples x is compared with, without itself
     if (rivals < 1).any():
         raise ValueError("RMIA has no samples to compare with: use z: others, or add samples no shadow saw")
-    return np.asarray(np.divide(np.stack([_dominated(row, z, gamma) for row in log_ratio]), rivals))
+    return np.asarray(np.divide(np.stack([_count_dominated(row, z, gamma) for row in log_ratio]), rivals))
 
 
-def _dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray:
-    """Return how many samples of ``z`` each sample dominates, itself excluded, int64 [samples]. ``log_ratio`` float64
+def _count_dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray:
+    """Return how many samples of ``z`` each sample x dominates, itself excluded, int64 [samples]. ``log_ratio`` float64
     and ``z`` bool [samples], of one model."""
     order = np.argsort(log_ratio)
     ranked, count = log_ratio[order], np.empty(len(order), dtype=np.int64)
-    # How many z have at most the ratio of x divided by γ. Sorted queries use the processor's cache.
+    # How many z have a ratio of at most that of x divided by γ. x are taken in sorted order, which is faster.
     count[order] = np.searchsorted(ranked[z[order]], ranked - np.log(gamma), side="right")
     return count - z if gamma <= 1 else count  # a sample dominates itself only if γ ≤ 1

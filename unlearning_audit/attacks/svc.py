@@ -18,8 +18,8 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
-    """Return as the score the signed distance to the boundary, positive for members; the decision is whether it exceeds
-    0.
+    """Return as the score the signed distance to the boundary of a support vector machine that sees the confidence p_y,
+    positive for members. The decision is whether it exceeds 0.
 
     The published code fits on retain and test samples of the audited model itself. This adversary has only
     shadow models, and takes equally many members and non-members from them.
@@ -31,9 +31,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
     examples = signals.statistics(confidence, shadow, classes=logits.shape[-1])
     sides = [examples.value[examples.member], examples.value[~examples.member]]
-    n = min(options.rows, *map(len, sides))
-    drawn = np.concatenate([rng.permutation(side)[:n] for side in sides])
-    model = SVC(C=options.c, gamma=1.0, kernel="rbf").fit(drawn[:, None], np.arange(2 * n) < n)
+    count = min(options.rows, *map(len, sides))
+    drawn = np.concatenate([rng.permutation(side)[:count] for side in sides])  # members first
+    model = SVC(C=options.c, gamma=1.0, kernel="rbf").fit(drawn[:, None], np.arange(2 * count) < count)
     # On [0, 1] the decision function equals a polynomial of degree 40 to 1e-12: 41 evaluations instead of one per row.
     distance = Chebyshev.interpolate(lambda p: model.decision_function(p[:, None]), 40, domain=[0, 1])
     value = signals.per_model(lambda z, label: distance(confidence(z, label)), logits, y)

@@ -28,8 +28,8 @@ def score(
 
 
 def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> np.ndarray:
-    """Return Σ log p / bytes, float64 [models, samples], or with ``mean`` the mean log p / bytes. NaN for samples
-    without tokens.
+    """Return the sum of log p over a text's tokens, or with ``mean`` their mean, divided by the text's bytes after
+    zlib: float64 [models, samples], NaN for texts without tokens.
 
     ``tokens`` float64 [models, samples, tokens, 4]: of these values of a token, log p is read. ``compressed`` float64
     [models, samples]: the number of bytes of each text after zlib.

@@ -33,22 +33,22 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: "Options") -
     ``options`` name the file and the function. Raises PluginError if the function cannot be called, returns something
     other than weights, or changes the architecture.
     """
-    published = _published.function(options.file, options.function, options.argv, options.without, options.skip)
-    with _processor.at_home(stack.device), published as function:
+    published = _published.imported(options.file, options.function, options.argv, options.without, options.skip)
+    with _processor.without_card(stack.device), published as function:
         call = caller(function, options)
         validation = retain.sample(max(1, round(options.validation * len(retain))), stack.seeds, "classic/validation")
         rows = {"retain": retain, "forget": forget, "val": validation, "train": retain + forget}
-        for m, seed in enumerate(stack.seeds):
+        for number, seed in enumerate(stack.seeds):
             key = seed_of(seed, "classic")
-            logging.info("%s: %s on model %d of %d", options.file, options.function, m + 1, len(stack))
+            logging.info("%s: %s on model %d of %d", options.file, options.function, number + 1, len(stack))
             with _published.seeded(key):
-                things = Things(stack, m, rows, options, key)
+                things = Things(stack, number, rows, options, key)
                 try:
                     returned = call(things)
                 except ModuleNotFoundError as error:
                     raise _published.not_installed(options.file, error) from error
             try:
-                stack.insert(m, weights(returned, things.model))
+                stack.insert(number, unlearned_weights(returned, things.model))
             except ValueError as error:
                 raise PluginError(f"{options.file}: {options.function}: {error}") from None
 
@@ -56,32 +56,33 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: "Options") -
 def caller(function: Callable[..., Any], options: "Options") -> Callable[["Things"], Any]:
     """Return a function that calls the published ``function`` with the arguments for one model, given as `Things`.
 
-    For "Class.method", ``function`` is the class: an object of it is made and its method called. Arguments are chosen
-    by the names of parameters: an option of that name, or else what `arguments.assigned` takes the name to mean (its
-    role, such as "retain_loader"). Raises PluginError if a parameter or an option cannot be assigned.
+    For "Class.method", ``function`` is the class: a first call makes an object of it, and a second call is that of its
+    method. Arguments are chosen by the names of parameters: an option of that name, or else what `arguments.assigned`
+    takes the name to mean (its role, such as "retain_loader"). Options that fit no parameter go to the last call that
+    accepts further keywords (``**kwargs``). Raises PluginError if a parameter or an option cannot be assigned.
     """
     method = options.function.partition(".")[2]
-    steps = [_published.parameters(function)]  # for each call: its parameters, and whether it accepts further keywords
-    if method:  # two calls: one makes the object of the class, one is that of the method
+    calls = [_published.parameters(function)]  # of each call: its parameters, and whether it accepts further keywords
+    if method:
         takes_no_object = isinstance(inspect.getattr_static(function, method), (staticmethod, classmethod))
-        steps.append(_published.parameters(getattr(function, method), bound=not takes_no_object))
-    parameters = {parameter.name: parameter for taken, _ in reversed(steps) for parameter in taken}
-    more = any(further for _, further in steps)
+        calls.append(_published.parameters(getattr(function, method), bound=not takes_no_object))
+    parameters = {parameter.name: parameter for of_call, _ in reversed(calls) for parameter in of_call}
+    accepting = [number for number, (_, accepts_more) in enumerate(calls) if accepts_more]
     try:
-        roles = arguments.assigned(list(parameters.values()), options.options, options.give, more=more)
+        roles = arguments.assigned(list(parameters.values()), options.options, options.give, more=bool(accepting))
     except ValueError as error:
         raise PluginError(f"{options.file}: {options.function}: {error}") from None
-    # Options that fit no parameter go to the last call that accepts further keywords.
-    unplaced = {name: value for name, value in options.options.items() if more and name not in roles}
-    last = max((number for number, (_, further) in enumerate(steps) if further), default=0)
+    unplaced = {name: value for name, value in options.options.items() if name not in roles}
 
     def keywords(number: int, things: Things) -> dict[str, Any]:
-        """Return the arguments of one step by name, made from ``things``: step ``number`` 0 calls the function or makes
-        the object, step 1 calls its method."""
-        names = [parameter.name for parameter in steps[number][0] if parameter.name in roles]
-        # A parameter without a role is an option of the function.
-        values = {name: things.give(role) if (role := roles[name]) else options.options[name] for name in names}
-        return values | (unplaced if number == last else {})
+        """Return the arguments of the call with this ``number`` by name, made from ``things``: call 0 is that of the
+        function or of the class, call 1 that of the method."""
+        values = dict(unplaced) if accepting and number == accepting[-1] else {}
+        for parameter in calls[number][0]:
+            if parameter.name in roles:  # without a role (None), the argument is an option of the function
+                role = roles[parameter.name]
+                values[parameter.name] = things.give(role) if role else options.options[parameter.name]
+        return values
 
     def call(things: Things) -> Any:
         """Return what the published function returns for one model, or else the method of the object that it makes."""
@@ -100,40 +101,43 @@ class Things:
     """
 
     def __init__(self, stack: ModelStack, number: int, rows: Mapping[str, Rows], options: "Options", key: int) -> None:
+        """Make the arguments that are attributes, such as a copy of the model in training mode."""
         self.stack, self.number, self.rows, self.options, self.key = stack, number, rows, options, key
         self.model, self.criterion = stack.extract(number).train(), nn.CrossEntropyLoss()
         self.device, self.seed, self.num_workers = str(stack.device), key % 2**31, 0
         self.batch_size, self.logger = options.batch_size, logging.getLogger(options.function)
 
     def give(self, role: str) -> Any:
-        """Return the argument for ``role``, a name of `arguments.ROLES`: a set or its loader, the attribute of that
-        name, or what the method of that name makes."""
-        subset, _, form = role.rpartition("_")  # such as "retain" and "loader"
+        """Return the argument for ``role``, one of `arguments.ROLES`. For such as "retain_loader" or "retain_data" it
+        is a loader or the samples of that set. For any other role it is the attribute of that name, or what the method
+        of that name returns."""
+        subset, _, form = role.rpartition("_")
         if subset in self.rows:
             return self.loader(subset) if form == "loader" else self.data(subset)
-        thing = getattr(self, role)
-        return thing() if inspect.ismethod(thing) else thing
+        attribute = getattr(self, role)
+        return attribute() if inspect.ismethod(attribute) else attribute
 
     def data(self, subset: str) -> "Samples":
-        """Return the samples of a ``subset``: "retain", "forget", "val" or "train"."""
+        """Return the samples that the model has in a ``subset``: "retain", "forget", "val" or "train"."""
         index = torch.from_numpy(self.rows[subset].index[self.number])
         batch = self.stack.read([self.number], index.unsqueeze(0))
         return Samples(batch.x.squeeze(0), batch.labels.squeeze(0), twice=self.options.batch == "x, y, y")
 
     def loader(self, subset: str) -> "DataLoader[Any]":
-        """Return a loader of a ``subset`` ("retain", "forget", "val" or "train"), whose batches are reshuffled in every
-        pass by the model's seed and lie on the models' device."""
+        """Return a loader of a ``subset`` ("retain", "forget", "val" or "train"). Its samples are reshuffled in every
+        pass, in an order that depends on the model's seed and the subset, and its batches lie on the models' device."""
         order = torch.Generator().manual_seed(seed_of(self.key, ["retain", "forget", "val", "train"].index(subset)))
         device = self.stack.device
 
         def collate(items: list[Any]) -> list[torch.Tensor]:
             """Return the ``items`` of a batch as tensors on the models' device."""
-            return [part.to(device) for part in default_collate(items)]
+            return [tensor.to(device) for tensor in default_collate(items)]
 
         return DataLoader(self.data(subset), self.options.batch_size, shuffle=True, generator=order, collate_fn=collate)
 
     def loaders(self) -> "dict[str, DataLoader[Any]]":
-        """Return the loaders of all sets by name; "test" is another loader of the validation set."""
+        """Return the loaders of all sets by name. "test" is another loader of the validation set, because samples that
+        models never saw are not given."""
         return {**{name: self.loader(name) for name in self.rows}, "test": self.loader("val")}
 
     def original(self) -> nn.Module:
@@ -145,13 +149,13 @@ class Things:
         return initialised(self.stack.build, seed_of(self.key, "fresh"), self.stack.dtype).to(self.stack.device)
 
     def args(self) -> SimpleNamespace:
-        """Return a namespace of the function's options, with the number of classes, the device, the seed and the batch
-        size, which options of these names replace."""
-        return _published.Args(**{**{name: self.give(name) for name in ABOUT}, **self.options.options})
+        """Return a namespace of the function's options. It also has the number of classes, the device, the seed and the
+        batch size (`ABOUT`), unless options have these names."""
+        return _published.Args(**({name: self.give(name) for name in ABOUT} | self.options.options))
 
     def optimizer(self) -> torch.optim.Optimizer:
-        """Return the optimiser of the model's parameters that options.optimizer describes: its ``name`` in torch.optim,
-        and its arguments. Raises ValueError if there is no such name."""
+        """Return an optimiser of the model's parameters. The option ``optimizer`` of the function says its ``name`` in
+        torch.optim, and its arguments. Raises ValueError if torch has no optimiser of that name."""
         settings = dict(self.options.options.get("optimizer") or {})
         kind = getattr(torch.optim, str(settings.pop("name", "")), None)
         if kind is None:
@@ -172,6 +176,7 @@ class Samples(Dataset[tuple[Any, ...]]):
     """
 
     def __init__(self, data: torch.Tensor, targets: torch.Tensor, *, twice: bool = False) -> None:
+        """Keep the ``targets`` as an array."""
         self.data, self.targets, self.twice = data, targets.cpu().numpy(), twice
 
     def __len__(self) -> int:
@@ -179,18 +184,17 @@ class Samples(Dataset[tuple[Any, ...]]):
         return len(self.data)
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
-        """Return the sample with the number ``index`` and its label."""
+        """Return the sample with the number ``index`` and its label, which comes twice if the dataset says so."""
         target = int(self.targets[index])
         return (self.data[index], target, target) if self.twice else (self.data[index], target)
 
 
-def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
-    """Return the unlearned weights, name → tensor, after a published function has ``returned``.
+def unlearned_weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
+    """Return the unlearned weights, name → tensor, from what a published function has ``returned``.
 
     They are those of the model or state dict that it returned, alone or in a tuple, list or mapping. If it returned
-    neither, they are those of the ``model`` that it changed in place. A mapping without any of the model's tensors,
-    such as one of losses, does not count as a state dict. Raises ValueError if the function returned several models
-    that differ, because their order does not say which one forgot, or the name of a file.
+    neither, they are those of the ``model`` that it changed in place. Raises ValueError if the function returned the
+    name of a file, or several models that differ, because their order does not say which one forgot.
     """
     if isinstance(returned, (str, bytes, PathLike)):  # a model in such a file would be ignored silently
         raise ValueError(
@@ -198,8 +202,9 @@ def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
             "its state dict, or nothing if it was changed in place"
         )
     outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-    inside = [value for output in outputs if isinstance(output, Mapping) for value in output.values()]
-    states = [state for output in (*outputs, *inside) if (state := _state(output, model)) is not None]
+    in_mappings = [value for output in outputs if isinstance(output, Mapping) for value in output.values()]
+    state_dicts = [_state_dict(output, model) for output in (*outputs, *in_mappings)]
+    states = [state for state in state_dicts if state is not None]
     unlearned = states[0] if states else model.state_dict()
     if any(not _equal(state, unlearned) for state in states[1:]):
         raise ValueError(f"it returned {len(states)} different models; return only the one that forgot")
@@ -211,11 +216,13 @@ def _equal(state: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor])
     return state.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in state.items())
 
 
-def _state(output: object, model: nn.Module) -> Mapping[str, torch.Tensor] | None:
-    """Return the tensors of a returned model or state dict, by name without the prefixes that DataParallel and
-    torch.compile add; None if ``output`` is neither, or a mapping of tensors of which ``model`` has none."""
+def _state_dict(output: object, model: nn.Module) -> Mapping[str, torch.Tensor] | None:
+    """Return the tensors of ``output``, a model or a state dict, by name without the prefixes that DataParallel and
+    torch.compile add. Return None for anything else. A mapping of tensors without any name of the ``model``, such as
+    one of losses, is no state dict."""
     state = output.state_dict() if isinstance(output, nn.Module) else output
     if not (isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values())):
         return None
     tensors = {str(name).removeprefix("module.").removeprefix("_orig_mod."): v for name, v in state.items()}
-    return tensors if isinstance(output, nn.Module) or tensors.keys() & model.state_dict().keys() else None
+    is_state_dict = isinstance(output, nn.Module) or bool(tensors.keys() & model.state_dict().keys())
+    return tensors if is_state_dict else None

@@ -3,7 +3,7 @@
 from unlearning_audit.training.lazy import ModelStack, State, Tensor, nn, torch
 
 
-def real(stack: ModelStack, method: str) -> None:
+def refuse_tokens(stack: ModelStack, method: str) -> None:
     """Raise ValueError, naming the ``method``, if the stack's samples are tokens, which cannot be changed by small
     steps."""
     if not (stack.x.is_floating_point() or stack.x.dtype == torch.uint8):
@@ -13,7 +13,8 @@ def real(stack: ModelStack, method: str) -> None:
 
 
 def gradient(stack: ModelStack, weights: tuple[State, State], x: Tensor, labels: Tensor) -> Tensor:
-    """Return ∂ CE(x, label)/∂x of one model with these ``weights`` in evaluation mode, of the shape of ``x``.
+    """Return the gradient of each sample's cross-entropy in the sample ``x`` itself, of the shape of ``x``, for one
+    model with these ``weights`` in evaluation mode.
 
     ``x`` [rows, …]: samples as the model reads them; ``labels`` int64 [rows].
     """

@@ -17,35 +17,38 @@ class RandomLabels:
     """
 
     def __init__(self, stack: ModelStack, relabel: Literal["any", "other"], redraw: bool = True) -> None:
-        self.stack, self.least, self.redraw = stack, int(relabel == "other"), redraw
+        """Set ``least``, the smallest number by which a label is shifted; a shift of 0 would give the true label."""
+        self.stack, self.least, self.redraw = stack, 1 if relabel == "other" else 0, redraw
 
     def begin(self, epoch: int, models: list[int], loss_state: dict[Any, Any], device: str) -> None:
-        """Draw the labels of an epoch, if they change. They overwrite the last ones in place, because a recorded step
-        reads that memory.
+        """Draw the labels of an ``epoch`` at its start, if labels are redrawn. They replace the last ones in place,
+        because a step that is replayed from a CUDA graph reads that memory.
 
-        ``models``: the group's models; ``loss_state``: what losses keep for them, where the labels are stored. Before
-        the first step nothing is drawn, because the number of classes is not known then.
+        ``models``: the group's models; ``loss_state``: what losses keep for them, where the labels are stored. At the
+        start of the first epoch nothing is drawn, because the number of classes is not known before the first step.
         """
         state = loss_state.setdefault(self, {})
         state["epoch"] = epoch if self.redraw else 0
         if "labels" in state and state["drawn_for"] != state["epoch"]:
-            state["labels"].copy_(self._draws(models, state["epoch"], state["classes"]))
+            state["labels"].copy_(self._draw_shifts(models, state["epoch"], state["classes"]))
             state["drawn_for"] = state["epoch"]
 
     def __call__(self, batch: Batch) -> Tensor:
         """Return the cross-entropy of each sample of a batch with its random label, [n, b]. The labels of the epoch are
         drawn here if `begin` has not drawn them."""
         state, classes = batch.loss_state.setdefault(self, {}), batch.logits.shape[-1]
+        # `begin` has set the epoch, if the loss is that of a stream and not a part of another loss.
         epoch = state.get("epoch", batch.epoch if self.redraw else 0)
         if state.get("drawn_for") != epoch:
-            state |= {"labels": self._draws(batch.models, epoch, classes).to(batch.rows.device), "drawn_for": epoch}
-            state["classes"] = classes
+            state["labels"] = self._draw_shifts(batch.models, epoch, classes).to(batch.rows.device)
+            state["drawn_for"], state["classes"] = epoch, classes
         # The true label shifted by a uniform number is uniform over all classes, or over the others if 0 is excluded.
         wrong = (batch.labels + state["labels"].gather(1, batch.rows)) % classes
         return cross_entropy(batch.logits, wrong)
 
-    def _draws(self, models: list[int], epoch: int, classes: int) -> Tensor:
-        """Return the random number by which the label of each sample is shifted in this ``epoch``, for each of the
-        ``models``: int64 [n, samples], from 0 or 1 to ``classes`` − 1."""
-        draws = (generator(self.stack.seeds[model], "random labels", epoch) for model in models)
-        return torch.from_numpy(np.stack([rng.integers(self.least, classes, len(self.stack.x)) for rng in draws]))
+    def _draw_shifts(self, models: list[int], epoch: int, classes: int) -> Tensor:
+        """Return the random number by which the label of each sample is shifted in this ``epoch``, for each of the n
+        ``models``: int64 [n, samples], from ``least`` to ``classes`` − 1."""
+        generators = [generator(self.stack.seeds[model], "random labels", epoch) for model in models]
+        shifts = [rng.integers(self.least, classes, len(self.stack.x)) for rng in generators]
+        return torch.from_numpy(np.stack(shifts))

@@ -14,60 +14,69 @@ class Nothing(ModuleType):
     returns the function unchanged. Arithmetic with it raises TypeError.
     """
 
-    def __init__(self, name: str, *more: object) -> None:
+    def __init__(self, name: str, *bases_and_body: object) -> None:
+        """Make the stand-in ``name``. Python passes two more arguments if code defines a subclass of a stand-in; the
+        subclass is then a stand-in, too."""
         super().__init__(name)
-        self.__path__: list[str] = []
+        self.__path__: list[str] = []  # with a path, a module counts as a package, so that submodules are looked for
 
     def __getattr__(self, name: str) -> "Nothing":
-        """Return a stand-in for the attribute ``name``. Raises AttributeError for special names such as ``__len__``."""
+        """Return a stand-in for the attribute ``name``. Raises AttributeError for special names such as ``__len__``, by
+        which Python finds out what an object can do."""
         if name.startswith("__"):
             raise AttributeError(name)
         return Nothing(f"{self.__name__}.{name}")
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """Return a function that is the only argument, as a decorator does, and else this stand-in."""
-        alone = len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], Nothing)
-        return args[0] if alone else self
+        """Return a function that is the only argument: then the stand-in is used as a decorator. For any other call,
+        return this stand-in."""
+        decorates = len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], Nothing)
+        return args[0] if decorates else self
 
     def __enter__(self) -> "Nothing":
+        """Return this stand-in, which may be used as a context manager."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        return None
+        """Do nothing: errors inside the context are raised."""
 
 
 class _Finder:
-    """An import finder that gives a stand-in (`Nothing`) for each of the packages ``names`` and for their
-    submodules."""
+    """A finder and loader of Python's import system that gives a stand-in (`Nothing`) for each of the packages
+    ``names`` and for their submodules. Python calls `find_spec`, `create_module` and `exec_module`, in this order."""
 
     def __init__(self, names: Iterable[str]) -> None:
+        """Keep the ``names`` of the packages."""
         self.names = frozenset(names)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return the specification by which Python imports a stand-in; None for a module that is not covered."""
+        """Return a specification that says that this object makes the module ``name``; None if the module is to be
+        imported as usual (`covers`)."""
         return ModuleSpec(name, self, is_package=True) if self.covers(name) else None  # type: ignore[arg-type]
 
     def covers(self, name: str) -> bool:
-        """Return whether the module ``name`` is one of the packages or lies in one."""
+        """Return whether the module ``name`` is one of the packages to be replaced, or lies in one."""
         return any(name == package or name.startswith(f"{package}.") for package in self.names)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the stand-in."""
+        """Return a stand-in as the module that Python imports by this ``spec``, in place of the package's own code."""
         return Nothing(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: a stand-in has no code to run."""
+        """Do nothing. Here Python would run the code of the imported ``module``, and a stand-in has none."""
 
 
 @contextmanager
-def absent(names: Sequence[str]) -> Iterator[None]:
+def replaced(names: Sequence[str]) -> Iterator[None]:
     """Within the context, replace the packages ``names`` by stand-ins (`Nothing`), whether they are installed or not.
+    Modules of these packages that were imported before are put aside, and come back after the context.
 
-    With "tensorboard", torch.utils.tensorboard is replaced too, because it cannot be imported without it.
+    With "tensorboard", torch.utils.tensorboard is replaced too, because it imports tensorboard.
     """
-    finder = _Finder([*names, *(["torch.utils.tensorboard"] if "tensorboard" in names else [])])
-    hidden = {name: module for name, module in sys.modules.items() if finder.covers(name)}
-    for name in hidden:
+    further_names = ["torch.utils.tensorboard"] if "tensorboard" in names else []
+    finder = _Finder([*names, *further_names])
+    imported_before = {name: module for name, module in sys.modules.items() if finder.covers(name)}
+    for name in imported_before:
         del sys.modules[name]
     sys.meta_path.insert(0, finder)
     try:
@@ -76,4 +85,4 @@ def absent(names: Sequence[str]) -> Iterator[None]:
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if finder.covers(name)]:
             del sys.modules[name]
-        sys.modules.update(hidden)
+        sys.modules.update(imported_before)

@@ -11,8 +11,8 @@ Relabelled = Callable[[Batch, Tensor], Tensor]
 
 
 def views(stack: ModelStack, kind: str, forget: Rows, missing: str) -> Tensor:
-    """Return the views of one ``kind``, such as refusals, of all samples: rows of data, int64 [samples, most views of a
-    sample], −1 where a sample has fewer.
+    """Return which rows of the data are the views of one ``kind`` of each sample, such as refusals of its answer: int64
+    [samples, most views of a sample], −1 where a sample has fewer.
 
     Raises ValueError with the sentence ``missing`` if the data have no such views, or if a sample to forget has none.
     """
@@ -25,16 +25,18 @@ def views(stack: ModelStack, kind: str, forget: Rows, missing: str) -> Tensor:
 def preferred(difference: Tensor, beta: float) -> Tensor:
     """Return the loss of direct preference optimisation, −(2/β)·log σ(β·difference) with β = ``beta``, elementwise.
 
-    ``difference``: how much more the other answer's log p has risen than the answer's.
+    ``difference``: how much more the log p of the preferred answer has risen than that of the sample's own answer.
     """
     return -2 / beta * nn.functional.logsigmoid(beta * difference)
 
 
 def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tuple[Stream, ...]:
-    """Return the streams of a step whose loss prefers each sample's views to its own answer, as a mean over the views.
+    """Return the streams of a step whose loss prefers each sample's views, which are other answers, to its own answer,
+    as a mean over the views.
 
-    ``table`` int64 [samples, views]: the rows of each sample's views. The first stream reads the samples to forget
-    without a loss of its own, and one further stream reads each column of ``table``. ``beta``: β of `preferred`.
+    ``table`` int64 [samples, views]: the rows of each sample's views. The first stream reads the samples to forget and
+    has no loss. Each further stream reads one view of these samples, by one column of ``table``. ``beta``: β of
+    `preferred`.
     """
     original = stack.frozen()
 
@@ -42,11 +44,11 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
         """Return how much log p of each answer, summed over its scored tokens, has risen above the original's: [n,
         b]."""
         rise = cross_entropy(original(batch), batch.labels) - cross_entropy(batch.logits, batch.labels)
-        return rise * _tokens.count(stack, batch)
+        return rise * _tokens.count_scored(stack, batch)
 
     def loss(batch: Batch) -> Tensor:
-        """Return the loss of each sample by the view in ``batch``, [n, b]."""
-        assert batch.first is not None  # the samples' own answers
+        """Return the loss of each sample by the view in ``batch``, [n, b]. The first batch has the own answers."""
+        assert batch.first is not None
         return preferred(gained(batch) - gained(batch.first), beta)
 
     columns = [column.contiguous() for column in table.T]
@@ -55,17 +57,17 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
 
 
 def over_label(stack: ModelStack, forget: Rows, other_label: Relabelled, beta: float) -> Stream:
-    """Return a stream whose loss prefers another label to each sample's own label.
+    """Return a stream over forget whose loss prefers another label to each sample's own label.
 
-    ``other_label`` maps a batch and the original's logits to the NLL of that other label, [n, b]. ``beta``: β of
-    `preferred`.
+    ``other_label`` maps a batch and the original's logits to the NLL of that other label by the batch's logits, [n, b].
+    ``beta``: β of `preferred`.
     """
     original = stack.frozen()
 
     def loss(batch: Batch) -> Tensor:
         """Return the loss of each sample, [n, b]."""
         reference = original(batch)
-        before = dataclasses.replace(batch, logits=reference, first=None, reading=None)
+        before = dataclasses.replace(batch, logits=reference, first=None, reading=None)  # with the original's logits
         # By how much log p of either label has risen above the original's.
         rise_of_other = other_label(before, reference) - other_label(batch, reference)
         rise_of_own = cross_entropy(reference, batch.labels) - cross_entropy(batch.logits, batch.labels)

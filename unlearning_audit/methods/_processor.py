@@ -15,8 +15,9 @@ class OnProcessor(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Call the function ``func`` of torch with ``args`` and ``kwargs``, in which the card is replaced by the
-        processor. ``types``, which torch gives too, are not needed."""
+        """Call the function ``func`` of torch with ``args`` and ``kwargs``, in which a card is replaced by the
+        processor. A function that only moves a tensor to a card returns the tensor. ``types``, which torch gives too,
+        are not needed."""
         kwargs = kwargs or {}
         if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
@@ -28,10 +29,11 @@ class OnProcessor(TorchFunctionMode):
 
 
 def _is_card(value: object) -> bool:
-    """Return whether ``value`` names a graphics card: a device "cuda" or the number of a card."""
+    """Return whether an argument ``value`` names a graphics card: a device such as "cuda:0", or the number of a card.
+    True and False, which Python counts as integers, do not."""
     if isinstance(value, int):
         return not isinstance(value, bool)
-    return str(value).startswith("cuda") if isinstance(value, (str, torch.device)) else False
+    return isinstance(value, (str, torch.device)) and str(value).startswith("cuda")
 
 
 #: Functions of torch.cuda that fail without a card → what they return instead.
@@ -39,9 +41,9 @@ INSTEAD = {"synchronize": None, "set_device": None, "reset_peak_memory_stats": N
 
 
 @contextmanager
-def at_home(device: str) -> Iterator[None]:
-    """Within the context, if ``device`` is the processor, calls that ask for a graphics card leave tensors on the
-    processor."""
+def without_card(device: str) -> Iterator[None]:
+    """Within the context, calls of torch that ask for a graphics card leave tensors on the processor, and those of
+    `INSTEAD` do nothing. If ``device`` is a card, nothing changes."""
     with ExitStack() as stack:
         if torch.device(device).type == "cpu":
             stack.enter_context(OnProcessor())

@@ -21,42 +21,42 @@ from unlearning_audit.plugins.syntax import Parameter
 
 
 @contextmanager
-def function(
+def imported(
     file: str, name: str, argv: Sequence[str] = (), without: Sequence[str] = (), skip: Sequence[str] = ()
 ) -> Iterator[Callable[..., Any]]:
-    """Import ``file`` and yield its function ``name``, or the class for a name "Class.method". Within the context the
-    file's neighbours can be imported.
+    """Import the Python ``file`` and yield its function ``name``, or the class for a name "Class.method".
 
-    The code finds the words ``argv`` on its command line. The packages ``without`` are replaced by stand-ins, and the
-    file's functions ``skip`` do nothing. Raises ValueError if the file or a function does not exist, and PluginError
-    that names a package which is not installed.
+    Within the context, the code can import the files beside it, and finds the words ``argv`` on its command line. The
+    packages ``without`` are replaced by stand-ins. The file's functions ``skip`` are replaced by one that does nothing.
+    Raises ValueError if the file or a function does not exist, and PluginError that names a package which is not
+    installed.
     """
     path = Path(file)
     if not path.is_file():
         raise ValueError(f"{file}: there is no such file; give classic.file relative to the working directory")
     with (
-        _packages.absent(without),
-        imports.neighbours(path.resolve()) as dotted,
+        _packages.replaced(without),
+        imports.neighbours(path.resolve()) as module_name,
         mock.patch.object(sys, "argv", [file, *argv]),
     ):
         outer, _, method = name.partition(".")
         try:
-            module = importlib.import_module(dotted)
+            module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             raise not_installed(file, error) from error
         function_or_class = getattr(module, outer, None)
-        for idle in skip:
-            if not callable(getattr(module, idle, None)):
-                raise ValueError(f"{file}: there is no function {idle!r} to skip")
-            setattr(module, idle, lambda *args, **kwargs: None)
+        for skipped in skip:
+            if not callable(getattr(module, skipped, None)):
+                raise ValueError(f"{file}: there is no function {skipped!r} to skip")
+            setattr(module, skipped, lambda *args, **kwargs: None)
         if not callable(function_or_class) or (method and not hasattr(function_or_class, method)):
             raise ValueError(f"{file}: there is no function {name!r}; define it or name yours in classic.function")
         yield function_or_class
 
 
 def not_installed(file: str, error: ModuleNotFoundError) -> PluginError:
-    """Return the error for a package that published code imports, at the top of the file or later, and that is not
-    installed."""
+    """Return the error to raise if the published code in ``file`` imports a package that is not installed. ``error``:
+    Python's own."""
     package = str(error.name).partition(".")[0]
     advice = f"install it, or, if unlearning does not use it, set without: [{package}]"
     return PluginError(f"{file}: {package} is not installed; {advice}")
@@ -79,21 +79,24 @@ class Args(SimpleNamespace):
         return vars(self).get(name, default)
 
     def __getattr__(self, name: str) -> Any:
+        """Raise AttributeError for a ``name`` that is not set. Python calls this only then. For special names, by which
+        Python itself looks for what an object can do, there is no advice."""
         if name.startswith("__"):
             raise AttributeError(name)
         raise AttributeError(f"args.{name} is not set; give options.{name}")
 
 
 def parameters(callable_: Callable[..., Any], *, bound: bool = False) -> tuple[list[Parameter], bool]:
-    """Return the parameters of the function ``callable_`` that can be given by name, and whether it accepts further
-    keywords (``**kwargs``).
+    """Return the parameters of the function ``callable_`` that can be given by name, each with whether it is required,
+    and whether the function accepts further keywords (``**kwargs``).
 
     ``bound``: the function is a method that will be called on an object; its first parameter is left out.
     """
-    signature = list(inspect.signature(callable_).parameters.values())[int(bound) :]
+    signature = list(inspect.signature(callable_).parameters.values())
+    signature = signature[1:] if bound else signature
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     more = any(parameter.kind == parameter.VAR_KEYWORD for parameter in signature)
-    return [Parameter(given.name, given.default is given.empty) for given in signature if given.kind in by_name], more
+    return [Parameter(each.name, each.default is each.empty) for each in signature if each.kind in by_name], more
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class TextOptimiser(Optimiser):
 
 
 class Held(TextOptimiser):
-    """The options of a method that adds ``alpha`` times a loss on retain to its own loss (`descend`).
+    """The options of a method that adds ``alpha`` times a loss on retain to its own loss (`minimise`).
 
     That loss is ``retain_loss``: the ``nll`` of the observed labels or tokens, or the divergence ``kl`` of the
     predictions from the original's.
@@ -38,18 +38,18 @@ class Held(TextOptimiser):
 
 
 def reading(stack: ModelStack) -> str | None:
-    """Return the output of the models that a Stream must ask for to get logits of every token: "tokens", or None for
-    models without tokens."""
+    """Return the name of the models' output that a Stream must ask for, so that it gets logits of every token: "tokens"
+    for a language model. For any other model return None, which stands for the logits of its classes."""
     return "tokens" if "tokens" in stack.readings else None
 
 
 def labels(batch: Batch) -> Tensor:
-    """Return the true tokens int64 [n, b, tokens] of a batch, those that are not scored as 0, or the labels [n, b]
-    where there are no tokens. The first token is left out, because nothing predicts it."""
+    """Return the true labels [n, b] of a batch or, if its logits are those of tokens, the true tokens int64 [n, b,
+    tokens]. The first token of a sample is left out, because nothing predicts it; tokens that are not scored are 0."""
     return batch.labels if batch.reading is None else batch.x[..., 1:].clamp(min=0).long()
 
 
-def averaged(values: Tensor, batch: Batch) -> Tensor:
+def mean_over_tokens(values: Tensor, batch: Batch) -> Tensor:
     """Return the mean of ``values`` [n, b, tokens] over the scored tokens of each sample, [n, b]. Without tokens,
     return ``values`` unchanged."""
     if batch.reading is None:
@@ -58,7 +58,7 @@ def averaged(values: Tensor, batch: Batch) -> Tensor:
     return (values * mask).sum(-1) / mask.sum(-1)
 
 
-def count(stack: ModelStack, batch: Batch) -> Tensor | int:
+def count_scored(stack: ModelStack, batch: Batch) -> Tensor | int:
     """Return the number of scored tokens of each sample of a batch, [n, b]; 1 for models without tokens."""
     return (batch.x[..., 1:] >= 0).sum(-1) if reading(stack) else 1
 
@@ -68,11 +68,11 @@ def nll(batch: Batch) -> Tensor:
     return cross_entropy(batch.logits, labels(batch))
 
 
-def hold(stack: ModelStack, retain: Rows, loss: str, weight: float) -> Stream:
-    """Return a stream that preserves predictions on retain, with a loss that counts ``weight`` times.
+def retain_stream(stack: ModelStack, retain: Rows, loss: str, weight: float) -> Stream:
+    """Return a stream over ``retain`` whose loss preserves the models' predictions, and counts ``weight`` times.
 
-    ``loss``: "nll" of the observed tokens or labels, or "kl", the divergence KL(original ‖ model) of the predictions,
-    mean over tokens. The original is the stack as it is now.
+    ``loss``: "nll", the cross-entropy of the observed tokens or labels; or "kl", the divergence KL(original ‖ model) of
+    the predictions, mean over scored tokens. The original is the stack as it is now.
     """
     if loss == "nll":
         return Stream(retain, weight=weight)
@@ -80,16 +80,17 @@ def hold(stack: ModelStack, retain: Rows, loss: str, weight: float) -> Stream:
 
     def divergence(batch: Batch) -> Tensor:
         """Return KL(original ‖ model) of each sample, the mean over its scored tokens: [n, b]."""
-        return averaged(distillation(batch.logits, original(batch)), batch)
+        return mean_over_tokens(distillation(batch.logits, original(batch)), batch)
 
     return Stream(retain, loss=divergence, weight=weight, reading=reading(stack))
 
 
-def descend(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options: Held) -> None:
-    """Minimise the losses of a ``step`` and, ``options.alpha`` times, ``options.retain_loss`` on retain (`hold`).
+def minimise(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options: Held) -> None:
+    """Train the models: minimise the losses of the streams of a ``step``, plus ``options.alpha`` times the loss
+    ``options.retain_loss`` on retain (`retain_stream`); with 0, retain is not read.
 
     Each step takes one batch of each stream; an epoch is one pass over the first. ``options``: those of a method.
     """
     if options.alpha:
-        step += (hold(stack, retain, options.retain_loss, options.alpha),)
+        step += (retain_stream(stack, retain, options.retain_loss, options.alpha),)
     stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -25,34 +25,32 @@ class Options(_tokens.Held):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options`, by which alternates are preferred to the answers on forget, and retain is kept.
+    """Train on forget with a loss by which alternates are preferred to the samples' own answers (`_preference`), plus
+    ``alpha`` times a loss on retain (`_tokens.minimise`).
 
     Each step takes one batch of each set; an epoch is one pass over forget with all its alternates. Alternates of texts
     come from the data. For samples with labels, the alternate is the likeliest other label. Raises ValueError for a
     language model if a sample to forget has no alternate in the data.
     """
     if _tokens.reading(stack) is None:
-        step: tuple[Stream, ...] = (over_label(stack, forget, likeliest_other, options.beta),)
+        step: tuple[Stream, ...] = (over_label(stack, forget, nll_of_likeliest_other, options.beta),)
     else:
-        missing = "an alternate answer for each sample to forget; give the data (question_answer) a column alternate"
-        alternates = views(stack, "alternate", forget, f"altpo needs {missing}")
-        step = over_view(stack, forget, repeated(alternates), options.beta)
-    _tokens.descend(stack, step, retain, options)
+        need = "an alternate answer for each sample to forget; give the data (question_answer) a column alternate"
+        alternates = views(stack, "alternate", forget, missing=f"altpo needs {need}")
+        step = over_view(stack, forget, without_gaps(alternates), options.beta)
+    _tokens.minimise(stack, step, retain, options)
 
 
-def likeliest_other(batch: Batch, reference: Tensor) -> Tensor:
-    """Return the NLL, [n, b], of the label that is most probable under the logits ``reference`` [n, b, classes], except
-    the sample's own label."""
+def nll_of_likeliest_other(batch: Batch, reference: Tensor) -> Tensor:
+    """Return the NLL by the batch's logits, [n, b], of another label than the sample's own: of the one that is most
+    probable by the logits ``reference`` [n, b, classes]."""
     other_logits = reference.scatter(-1, batch.labels.unsqueeze(-1), -torch.inf)
     return cross_entropy(batch.logits, other_logits.argmax(-1))
 
 
-def repeated(table: Tensor) -> Tensor:
-    """Return ``table``, the rows of views int64 [samples, most], with each −1 replaced by another view of the same
-    sample.
-
-    A sample with fewer views than most has its views repeated in turn.
-    """
+def without_gaps(table: Tensor) -> Tensor:
+    """Return ``table``, the rows of each sample's views int64 [samples, most], with each −1 replaced by another view of
+    the same sample: views 5, 7, −1 become 5, 7, 5. A sample without views keeps −1."""
     counts = (table >= 0).sum(1, keepdim=True).clamp(min=1)  # of each sample's views, which come first in its row
     columns = torch.arange(table.shape[1], device=table.device) % counts
     return table.gather(1, columns)

@@ -17,8 +17,8 @@ class Options(Momentum):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Subtract the recorded updates from the weights, then train on retain for ``repair_epochs``. Raises ValueError if
-    training did not record updates."""
+    """Subtract from the weights the updates of those training steps whose batch had a forget sample, then train on
+    retain for ``repair_epochs``. Raises ValueError if training did not keep these updates."""
     updates = stack.updates
     if updates is None:
         raise ValueError(

@@ -29,8 +29,8 @@ class Options(Optimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train the models to imitate an untrained model on forget, and the original model on a share of retain. Both sets
-    are mixed in each batch."""
+    """Train the models to imitate an untrained model on forget, and the original model on a share ``retain_share`` of
+    retain. Samples of both are mixed in each batch."""
     competent = stack.frozen()
     untrained = stack.copy()
     untrained.reset("bad_teacher")
@@ -41,12 +41,13 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     forgotten = forgotten.scatter(1, torch.from_numpy(forget.index), True).to(stack.device)
 
     def loss(batch: Batch) -> Tensor:
-        """Return T²·KL(teacher ‖ student) of each sample, [n, b], by the teacher of its set."""
+        """Return T²·KL(teacher ‖ student) of each sample, [n, b]. The teacher is the untrained model for a sample to
+        forget, and else the original."""
         to_forget = forgotten[batch.at.squeeze(1)].gather(1, batch.rows)
         # [n, b] gets an axis of 1 for each further axis of the logits.
         to_forget = to_forget.reshape(*to_forget.shape, *[1] * (batch.logits.ndim - 2))
         teacher = torch.where(to_forget, incompetent(batch), competent(batch))
-        return _tokens.averaged(distillation(batch.logits, teacher, options.T), batch)
+        return _tokens.mean_over_tokens(distillation(batch.logits, teacher, options.T), batch)
 
     mixed = Stream(forget + part, loss=loss, reading=_tokens.reading(stack))
     stack.fit(mixed, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -22,7 +22,7 @@ class Options(Momentum):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy with the extra class on forget, then remove the class.
+    """Add a class to the models, train forget towards this class, then remove it.
 
     Raises ValueError for a model whose final layer shares its weights with the token vectors, or is not linear.
     """

@@ -30,7 +30,7 @@ class Options(Momentum):
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train the forget samples towards the class on the other side of their nearest decision boundary. Raises
     ValueError for samples that are tokens."""
-    _inputs.real(stack, "boundary_shrink")
+    _inputs.refuse_tokens(stack, "boundary_shrink")
     # The class across the nearest boundary of each sample to forget, [models, samples].
     nearest = torch.zeros(len(stack), len(stack.x), dtype=torch.int64, device=stack.device)
     for model, index in enumerate(forget.index):
@@ -44,11 +44,11 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def nearest_class(stack: ModelStack, model: int, index: np.ndarray, bound: float) -> Tensor:
-    """Return the class across the nearest boundary of one model for each sample of ``index`` int64 [rows]: int64
-    [rows].
+    """Return, for each sample of ``index`` int64 [rows], the class on the other side of the nearest decision boundary
+    of one model: int64 [rows].
 
-    This is the most probable class, except the true one, after a step of size ``bound`` along the sign of the loss's
-    gradient.
+    It is found by a step of size ``bound`` along the sign of the loss's gradient in the sample: the most probable class
+    there, except the true one.
     """
     from unlearning_audit.training.engine import forward_one
 

@@ -24,21 +24,22 @@ class Options(_tokens.Held):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
-    over forget."""
+    """Train on forget with the cross-entropy to the model's own prediction, from which the observed token is removed,
+    plus ``alpha`` times a loss on retain (`_tokens.minimise`). A step takes one batch of each set, and an epoch is one
+    pass over forget."""
 
     def without(batch: Batch) -> Tensor:
-        """Return each sample's cross-entropy to the model's own prediction from which the observed token is removed:
-        the mean over the scored tokens, [n, b]."""
+        """Return that cross-entropy of each sample: the mean over its scored tokens, [n, b]. For language models the
+        first ``skip_first`` of them do not count."""
         z = batch.logits
         observed = nn.functional.one_hot(_tokens.labels(batch), z.shape[-1]).bool()
         target = z.detach().masked_fill(observed, -torch.inf).softmax(-1)
         values = -(target * z.log_softmax(-1)).sum(-1)
         if not options.skip_first or batch.reading is None:
-            return _tokens.averaged(values, batch)
+            return _tokens.mean_over_tokens(values, batch)
         scored = batch.x >= 0
         counted = (scored & (scored.cumsum(-1) > options.skip_first))[..., 1:]  # without the first scored tokens
         return (values * counted).sum(-1) / counted.sum(-1).clamp(min=1)
 
     lose = Stream(forget, loss=without, reading=_tokens.reading(stack))
-    _tokens.descend(stack, (lose,), retain, options)
+    _tokens.minimise(stack, (lose,), retain, options)

@@ -40,14 +40,14 @@ class Options(Settings):
     @model_validator(mode="before")
     @classmethod
     def _single(cls, fields: Any) -> Any:
-        """Move settings such as "options.lr", which tuning sets, into ``options``, where they replace the value of
-        ``lr``. Leave ``fields`` as they are if there are none, or if ``options`` is not a mapping."""
-        single = {name: value for name, value in fields.items() if name.startswith("options.")}
+        """Move fields such as "options.lr", which tuning sets, into the mapping ``options``, where they replace the
+        value of ``lr``. Return ``fields`` unchanged if there are none such, or if ``options`` is not a mapping."""
+        single = {name.removeprefix("options."): value for name, value in fields.items() if name.startswith("options.")}
         values = fields.get("options", {})
         if not single or not isinstance(values, dict):
             return fields
-        values = {**values, **{name.partition(".")[2]: value for name, value in single.items()}}
-        return {**{name: value for name, value in fields.items() if name not in single}, "options": values}
+        others = {name: value for name, value in fields.items() if not name.startswith("options.")}
+        return {**others, "options": {**values, **single}}
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:

@@ -52,7 +52,8 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Flatten predictions on forget, then alternate between contrasting forget with retain and training on retain."""
+    """Flatten the predictions on forget in one epoch. Then, in each epoch, contrast forget with retain in one pass, and
+    train on retain in another."""
     from unlearning_audit.training.engine import StackedChain
 
     def towards_uniform(batch: Batch) -> Tensor:
@@ -60,10 +61,11 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         return distillation(batch.logits, batch.logits.new_zeros(batch.logits.shape))
 
     def contrast(batch: Batch) -> Tensor:
-        """Return −mean log softmax(z_f·z_rᵀ/temperature) over the retain batch, for each forget sample: [n, b]."""
-        assert batch.first is not None  # the batch of forget
-        # z_f·z_rᵀ, as a linear layer whose weights are the retain logits, because it gives the same bits for a model at
-        # every position in the stack. The retain logits get no gradient.
+        """Return −mean log softmax(z_f·z_rᵀ/temperature) over the retain batch, for each forget sample: [n, b]. z_f are
+        the logits of the forget samples (the first batch), and z_r those of the retain samples (this ``batch``)."""
+        assert batch.first is not None
+        # The products z_f·z_rᵀ, computed as a linear layer whose weights are the retain logits: so a model gets the
+        # same bits at every position in the stack. The retain logits get no gradient.
         products: Tensor = StackedChain.apply(batch.first.logits, ("linear",), batch.logits.detach(), None)
         return -(products / options.temperature).log_softmax(-1).mean(-1)
 

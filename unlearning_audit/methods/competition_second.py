@@ -33,12 +33,13 @@ class Options(Momentum):
     def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
         """Return the learning rate of the 0-based ``epoch`` out of ``epochs``: it rises linearly to lr at the middle
         epoch and then falls. All steps of an epoch have the same rate, so that ``step`` and ``steps`` do not matter."""
-        top = (epochs + 1) // 2
+        top = (epochs + 1) // 2  # the number of epochs that rise
         return self.lr * ((epoch + 1) / top if epoch < top else (epochs - epoch) / (epochs + 1 - top))
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Reinitialise the chosen weights, then finetune on retain with the gradients of the other weights scaled down.
+    """Reinitialise the weights with the smallest gradients (`smallest_gradients`), then finetune on retain. There the
+    gradients of the other weights of these layers are multiplied by ``kept_rate``.
 
     Raises ValueError for a network without weights to choose among.
     """
@@ -49,7 +50,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         """Return the ``value`` [models, …] of the parameter ``name`` with the chosen weights drawn anew."""
         if name not in chosen:
             return value
-        # He initialisation for ReLU by fan-out: outputs times the kernel's area.
+        # He initialisation for ReLU by fan-out: outputs times the kernel's area. Turned weights are [models, in, out].
         fan_out = value.shape[2 if name in stack.turned else 1] * value.shape[3:].numel()
         return torch.where(chosen[name], noise[name] * (2 / fan_out) ** 0.5, value)
 
@@ -60,16 +61,16 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def smallest_gradients(stack: ModelStack, forget: Rows, retain: Rows, share: float) -> dict[str, Tensor]:
-    """Return a mask of the ``share`` of each layer's weights with the smallest gradients: name → bool [models, …], for
-    the layers that may be reinitialised (`layers`).
+    """Return a mask of the ``share`` of each layer's weights with the smallest absolute gradients: name → bool [models,
+    …], for the layers that may be reinitialised (`resettable_weights`).
 
-    The gradient is that of CE(as many retain samples) − CE(forget). Of equal gradients, the first in the layer counts
-    as the smallest.
+    The gradient is that of CE(retain) − CE(forget), with as many random samples of retain as there are to forget. Of
+    equal gradients, the first in the layer counts as the smallest.
     """
     of_retain = stack.gradient(retain.sample(len(forget), stack.seeds, "competition_second"))
     of_forget = stack.gradient(forget)
     masks = {}
-    for name in layers(stack):
+    for name in resettable_weights(stack):
         size = (of_retain[name] - of_forget[name]).abs().flatten(1)
         order = size.argsort(dim=1, stable=True)
         mask = torch.zeros_like(size, dtype=torch.bool)
@@ -77,7 +78,7 @@ def smallest_gradients(stack: ModelStack, forget: Rows, retain: Rows, share: flo
     return masks
 
 
-def layers(stack: ModelStack) -> list[str]:
+def resettable_weights(stack: ModelStack) -> list[str]:
     """Return the names of the weights that may be reinitialised: those of convolutions, or else of all linear layers
     but the head.
 

@@ -28,26 +28,30 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Add normal noise to the weights, drawn by each model's seed. Its standard deviation (`spread`) comes from the
-    Fisher information on retain."""
-    std = spread(stack, retain, options)
+    """Add normal noise to the weights, drawn by each model's seed. Its standard deviation (`noise_deviations`) comes
+    from the Fisher information on retain.
+
+    For golatkar with ``whole_class`` reset, a model that forgets a whole class gets its last layer's weights of that
+    class replaced by noise of variance 1e-3 around 0.
+    """
+    std = noise_deviations(stack, retain, options)
     centre = {name: value.clone() for name, value in stack.parameters.items()}
     if options.variant == "golatkar" and options.whole_class == "reset":
         for model, label in whole_classes(stack, forget, retain).items():
-            for name in head(stack):
-                # The notebook sets the variance to 1e-4 and multiplies the last layer's by 10.
-                centre[name][model][label], std[name][model][label] = 0.0, 1e-3**0.5
+            for name in last_layer_names(stack):
+                centre[name][model][label] = 0.0
+                std[name][model][label] = 1e-3**0.5  # variance 1e-4, times 10 for the last layer, as in the notebook
     noise = stack.noise("fisher")
     stack.edit(lambda name, value: centre[name] + std[name] * noise[name])
 
 
-def head(stack: ModelStack) -> list[str]:
+def last_layer_names(stack: ModelStack) -> list[str]:
     """Return the names of the final layer's parameters; [] for a model without a final layer of its own."""
     return stack.head if stack.final_layer else []
 
 
 def whole_classes(stack: ModelStack, forget: Rows, retain: Rows) -> dict[int, int]:
-    """Return model → class for each model that forgets all samples of one class and no others."""
+    """Return model → class for each model that forgets all samples of one class, by its own labels, and no others."""
     labels = stack.labels.cpu().numpy()
     classes = {}
     for model in range(len(stack)):
@@ -58,44 +62,45 @@ def whole_classes(stack: ModelStack, forget: Rows, retain: Rows) -> dict[int, in
     return classes
 
 
-def spread(stack: ModelStack, retain: Rows, options: Options) -> dict[str, Tensor]:
+def noise_deviations(stack: ModelStack, retain: Rows, options: Options) -> dict[str, Tensor]:
     """Return the standard deviation of the noise for each weight, name → [models, …], by the published code that
-    ``options.variant`` names. `ModelStack.turned` names weights that are stored as [inputs, outputs]."""
-    last_layer = head(stack)
+    ``options.variant`` names: golatkar, with the Fisher information over all labels, or becker, over observed ones."""
+    last_layer, deviations = last_layer_names(stack), {}
     if options.variant == "golatkar":
-        fisher = stack.squared_gradients(retain, labels="model")
-        return {
-            name: torch.stack([_golatkar(f, name in last_layer, options.alpha, name in stack.turned) for f in value])
-            for name, value in fisher.items()
-        }
-    squares, gradient = stack.squared_gradients(retain, labels="observed"), stack.gradient(retain)
-    return {
-        name: _becker(value, gradient[name], len(retain), name in last_layer, options.alpha)
-        for name, value in squares.items()
-    }
+        for name, value in stack.squared_gradients(retain, labels="model").items():
+            form = {"head": name in last_layer, "turned": name in stack.turned}  # turned: stored as [inputs, outputs]
+            deviations[name] = torch.stack([_golatkar(fisher, alpha=options.alpha, **form) for fisher in value])
+        return deviations
+    gradient = stack.gradient(retain)
+    for name, value in stack.squared_gradients(retain, labels="observed").items():
+        deviations[name] = _becker(value, gradient[name], len(retain), head=name in last_layer, alpha=options.alpha)
+    return deviations
 
 
 def _golatkar(fisher: Tensor, head: bool, alpha: float, turned: bool = False) -> Tensor:
     """Return the standard deviation of the noise of one model's tensor, from its Fisher information F, ``fisher``.
 
     The variance is ``alpha``·min(1/(F + 1e-8), 1e3), averaged over inputs. In the last layer (``head``) the limit is
-    1e2 instead of 1e3. The variance is × 10 in the last layer and in vectors. ``turned``: F is [inputs, outputs]
-    instead of [outputs, inputs, …].
+    1e2 instead of 1e3. In the last layer and in vectors (biases and norms) the variance is then multiplied by 10. All
+    of this is as in the notebook. ``turned``: F is [inputs, outputs] instead of [outputs, inputs, …].
     """
     variance = alpha * (1 / (fisher + 1e-8)).clamp(max=1e2 if head else 1e3)
     if variance.ndim > 1:
         variance = variance.mean(0 if turned else 1, keepdim=True).expand_as(variance)
-    return (variance * (10 if head or variance.ndim == 1 else 1)).sqrt()
+    factor = 10 if head or variance.ndim == 1 else 1
+    return (variance * factor).sqrt()
 
 
 def _becker(squares: Tensor, gradient: Tensor, rows: int, head: bool, alpha: float) -> Tensor:
-    """Return the standard deviation of the noise of one tensor, [models, …]: min(√(``alpha``/F), 1e-3), with F = Σ (g +
-    1e-7)² over the samples and g a sample's gradient.
+    """Return the standard deviation of the noise of one parameter of all models, [models, …]: √(``alpha``/F), at most
+    1e-3. F is the sum of (g + 1e-7)² over the samples, with g a sample's gradient.
 
-    As in the published code, only the last layer's bias is × 10. ``squares`` and ``gradient`` [models, …]: means of g²
-    and g over ``rows`` samples; ``head``: whether the tensor belongs to the last layer.
+    The published code multiplies the last layer's bias, and nothing else, by 10 after that limit; so does this
+    function. ``squares`` and ``gradient`` [models, …]: means of g² and g over ``rows`` samples; ``head``: whether the
+    parameter belongs to the last layer.
     """
     offset = 1e-7
-    information = rows * (squares + 2 * offset * gradient + offset**2)
+    information = rows * (squares + 2 * offset * gradient + offset**2)  # the sum, written by the two means
     std = (alpha / information).sqrt().clamp(max=1e-3)
-    return std * 10 if head and squares.ndim == 2 else std
+    is_bias = squares.ndim == 2  # [models, outputs]; weights have one dimension more
+    return std * 10 if head and is_bias else std

@@ -30,7 +30,8 @@ class Options(Optimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Maximise cross-entropy on forget, then minimise it on retain."""
+    """Maximise cross-entropy on forget for ``epochs``, then minimise it on retain for ``refine_epochs``, with learning
+    rate ``refine_lr`` and batches of ``refine_batch_size``."""
     stack.fit(Stream(forget, weight=-1.0), optimiser=options, epochs=options.epochs, purpose="unlearn/ascent")
     refine = options.model_copy(update={"lr": options.refine_lr, "batch_size": options.refine_batch_size})
     stack.fit(Stream(retain), optimiser=refine, epochs=options.refine_epochs, purpose="unlearn")

@@ -22,8 +22,9 @@ class Options(_tokens.Held):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step; then train on retain
-    for ``refine_epochs``."""
-    step = (Stream(forget, weight=-options.gamma), _tokens.hold(stack, retain, options.retain_loss, options.alpha))
+    """Raise the NLL of forget, ``gamma`` times, and minimise ``alpha`` times a loss on retain
+    (`_tokens.retain_stream`), with one batch of each set per step. Then train on retain for ``refine_epochs``."""
+    keep = _tokens.retain_stream(stack, retain, options.retain_loss, options.alpha)
+    step = (Stream(forget, weight=-options.gamma), keep)
     stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
     stack.fit(Stream(retain), optimiser=options, epochs=options.refine_epochs, purpose="unlearn/refine")

@@ -25,9 +25,11 @@ class Options(_tokens.Held):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options`, by which refusals are preferred to the answers on forget, and retain is kept.
+    """Train on forget with a loss by which refusals are preferred to the samples' own answers (`_preference`), plus
+    ``alpha`` times a loss on retain (`_tokens.minimise`).
 
-    Each step takes one batch of each set; an epoch is one pass over forget. Raises ValueError for a language model if a
+    Refusals of texts come from the data. For samples with labels, the refusal is a random other label. Each step takes
+    one batch of each set; an epoch is one pass over forget. Raises ValueError for a language model if a
     sample to forget has no refusal in the data.
     """
     if _tokens.reading(stack) is None:
@@ -35,6 +37,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         step: tuple[Stream, ...] = (over_label(stack, forget, lambda batch, _: wrong_labels(batch), options.beta),)
     else:
         missing = "idk_dpo needs a refusal for each sample; set refusals: true under data (question_answer)"
-        refusals = views(stack, "refusal", forget, missing)
+        refusals = views(stack, "refusal", forget, missing=missing)
         step = over_view(stack, forget, refusals[:, :1], options.beta)  # the first refusal of each sample
-    _tokens.descend(stack, step, retain, options)
+    _tokens.minimise(stack, step, retain, options)

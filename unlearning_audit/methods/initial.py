@@ -8,5 +8,5 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Restore the original's initial weights (figure 2 of Becker & Liebig 2022)."""
+    """Restore the weights that the models had before any training (figure 2 of Becker & Liebig 2022)."""
     stack.reset(None)

@@ -34,16 +34,19 @@ class Options(Momentum):
     prune: float = Field(0.0, ge=0, lt=1)
 
     def strength(self, epoch: "int | Tensor") -> "float | Tensor":
-        """Return α_e, the weight of the penalty in the 0-based ``epoch``."""
+        """Return α_e, the weight of the penalty in the 0-based ``epoch``: ``alpha``, which falls or rises over the
+        epochs as ``penalty_schedule`` says."""
         progress = epoch / self.epochs
         return self.alpha * {"decay": 1 - progress, "increase": 2 * progress, "constant": 1.0}[self.penalty_schedule]
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy on retain plus the ℓ1 penalty, after pruning if ``prune`` is above 0."""
+    """Minimise cross-entropy on retain plus the ℓ1 penalty α_e·‖θ‖₁. If ``prune`` is above 0, that share of the weights
+    is set to 0 first, and stays 0."""
 
     def penalty(parameters: dict[str, Tensor], epoch: int | Tensor) -> Tensor:
-        """Return α_e·‖θ‖₁ of each model, [n], with θ its ``parameters`` and α_e the strength in this ``epoch``."""
+        """Return α_e·‖θ‖₁ of each model, [n]: the sum of the absolute values of its ``parameters`` times the strength
+        of the penalty in this ``epoch``."""
         norms = (value.flatten(1).abs().sum(1) for value in parameters.values())
         return options.strength(epoch) * functools.reduce(torch.add, norms)
 
@@ -52,8 +55,9 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def pruned(stack: ModelStack, share: float) -> State:
-    """Set the ``share`` of each model's weights with the smallest size to 0, all matrices and kernels ranked together.
-    Return a mask of the other weights, name → bool [models, …]."""
+    """Set the ``share`` of each model's weights with the smallest absolute value to 0. All matrices and kernels are
+    ranked together; biases and the weights of norms stay. Return a mask of the other weights, name → bool [models,
+    …]."""
     matrices = {name: value.flatten(1).abs() for name, value in stack.parameters.items() if value.ndim > 2}
     sizes = torch.cat([*matrices.values()], 1)
     count = int(share * sizes.shape[1])

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from unlearning_audit.methods import ModelStack, Module, Rows, Settings, State, Tensor, torch
-from unlearning_audit.methods._dampening import forget_by
+from unlearning_audit.methods._dampening import dampen
 
 #: What may be tuned, and within which values.
 TUNE = {"a": {"low": 0.5, "high": 50, "log": True}, "lam": {"low": 0.1, "high": 5, "log": True}}
@@ -27,15 +27,16 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     def importance(model: Module, parameters: State, buffers: State, x: Tensor, _: Tensor) -> State:
         """Return the importance of each weight of one model with these ``parameters`` and ``buffers``, name → tensor:
-        the mean of |∂‖f(x)‖²/∂θ| over batches of ``x`` [rows, …]. Labels, the last argument, are not used."""
+        the mean over batches of ``x`` [rows, …] of the absolute gradient of ‖logits‖². Labels, the last argument, are
+        not used."""
         leaves = {name: value.requires_grad_() for name, value in parameters.items()}
         total = {name: torch.zeros_like(value) for name, value in parameters.items()}
         batches = torch.split(x, options.batch_size)
         for batch in batches:
-            length = forward_one(model, leaves, buffers, batch).square().sum(-1).mean()
-            gradients = torch.autograd.grad(length, list(leaves.values()), allow_unused=True, materialize_grads=True)
-            for name, g in zip(leaves, gradients, strict=True):
-                total[name] += g.abs()
+            square = forward_one(model, leaves, buffers, batch).square().sum(-1).mean()
+            gradients = torch.autograd.grad(square, list(leaves.values()), allow_unused=True, materialize_grads=True)
+            for name, gradient in zip(leaves, gradients, strict=True):
+                total[name] += gradient.abs()
         return {name: value / len(batches) for name, value in total.items()}
 
-    forget_by(stack, forget, retain, lambda rows: stack.per_model(rows, importance), options.a, options.lam)
+    dampen(stack, forget, retain, lambda rows: stack.per_model(rows, importance), options.a, options.lam)

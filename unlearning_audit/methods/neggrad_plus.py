@@ -32,8 +32,10 @@ class Options(Momentum):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the weighted difference of both losses, with one batch of each set per step."""
+    """Minimise β·CE(retain) − (1 − β)·CE(forget), with one batch of each set per step. An epoch is one pass over the
+    set that ``pass_over`` names, and the other set begins again when it is at its end."""
     keep = Stream(retain, weight=options.beta)
     lose = Stream(forget, weight=options.beta - 1, batch_size=options.forget_batch_size)
+    # The first stream of a step sets how many steps an epoch has (`ModelStack.fit`).
     step = (keep, lose) if options.pass_over == "retain" else (lose, keep)
     stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -29,7 +29,8 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Move the last layer to the optimum of its loss on retain, and add noise if ``epsilon`` is above 0.
+    """Move the last layer towards the optimum of its loss on retain by ``steps`` Newton steps, and add noise if
+    ``epsilon`` is above 0. The log has a bound on the distance to that optimum, the retrained layer.
 
     Raises ValueError for a model without a final layer of its own, or with one that is not linear or predicts every
     token.
@@ -37,25 +38,27 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     noise = stack.noise("newton") if options.epsilon else None
     for model in range(len(stack)):
         index = torch.from_numpy(retain.index[model]).to(stack.device)
-        inputs, labels = features(stack, model, index), stack.labels_of(model, index)
-        w = read(stack, model, inputs.dtype)
+        inputs, labels = last_layer_inputs(stack, model, index), stack.labels_of(model, index)
+        w = last_layer_weights(stack, model, inputs.dtype)
         for _ in range(options.steps):  # w − H⁻¹∇L
-            step = torch.linalg.solve(hessian(w, inputs, options.l2), slope(w, inputs, labels, options.l2).flatten())
+            gradient = loss_gradient(w, inputs, labels, options.l2).flatten()
+            step = torch.linalg.solve(hessian(w, inputs, options.l2), gradient)
             w = w - step.reshape(w.shape)
-        bound = slope(w, inputs, labels, options.l2).norm() / options.l2
+        bound = loss_gradient(w, inputs, labels, options.l2).norm() / options.l2
         logging.info("model %d: the retrained last layer lies within %.6g", model, float(bound))
-        write(stack, model, w)
+        write_last_layer(stack, model, w)
         if noise is not None:
-            sigma = bound / _certified.shift(options.epsilon, options.delta)
+            sigma = bound / _certified.largest_shift(options.epsilon, options.delta)
             for name in stack.head:
                 stack.parameters[name][model] += sigma * noise[name][model]
 
 
-def features(stack: ModelStack, model: int, index: Tensor) -> Tensor:
-    """Return the inputs of one model's last layer for the samples ``index`` int64 [rows]: float64 [rows, width].
+def last_layer_inputs(stack: ModelStack, model: int, index: Tensor) -> Tensor:
+    """Return the inputs of one model's last layer for the samples ``index`` int64 [rows]: float64 [rows, width]. A hook
+    keeps them while the model runs.
 
-    A column of 1 is added if the layer has a bias. Raises ValueError if the layer is not linear, or runs for every
-    token.
+    If the layer has a bias, a column of 1 is added, so that the bias counts as a weight. Raises ValueError if the layer
+    is not linear, or runs for every token.
     """
     from unlearning_audit.training.engine import forward_one
 
@@ -68,19 +71,19 @@ def features(stack: ModelStack, model: int, index: Tensor) -> Tensor:
     stack.model.eval()
     hook = layer.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0].detach()))
     with hook, torch.no_grad():
-        for part in torch.split(index, 256):
-            forward_one(stack.model, *stack.state(model), stack.scaled(stack.x[part]))
+        for rows in torch.split(index, 256):
+            forward_one(stack.model, *stack.state(model), stack.scaled(stack.x[rows]))
     inputs = torch.cat(batches).double()
     if inputs.ndim != 2:
         raise ValueError("newton needs a classifier; this network predicts single tokens: leave this method out")
     return torch.cat([inputs, torch.ones_like(inputs[:, :1])], 1) if len(names) == 2 else inputs
 
 
-def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
-    """Return the gradient ∇L of the regularised loss (`Options`) in the last layer's weights ``w``, [classes, width].
+def loss_gradient(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
+    """Return the gradient of the last layer's loss, mean CE + ``l2``/2·‖w‖², in its weights ``w``: [classes, width].
 
-    ``w`` [classes, width], ``inputs`` [rows, width], ``labels`` int64 [rows]; ``l2``: the strength of the
-    regularisation.
+    ``w`` [classes, width]: weights and bias side by side; ``inputs`` [rows, width]: the layer's inputs; ``labels``
+    int64 [rows].
     """
     errors = nn.functional.softmax(inputs @ w.T, -1)
     errors[torch.arange(len(labels), device=labels.device), labels] -= 1  # predictions minus one-hot labels
@@ -88,10 +91,11 @@ def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
 
 
 def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
-    """Return the Hessian ∇²L of the regularised loss (`Options`), [classes·width, classes·width].
+    """Return the matrix of second derivatives of the last layer's loss (`loss_gradient`) in its weights ``w``:
+    [classes·width, classes·width].
 
-    It is the mean over rows of (diag p − ppᵀ) ⊗ hhᵀ, plus ``l2`` on the diagonal, with inputs h and predictions p.
-    ``w`` [classes, width]: the weights; ``inputs`` [rows, width]: the inputs of the last layer.
+    It is the mean over rows of (diag p − ppᵀ) ⊗ hhᵀ, plus ``l2`` on the diagonal, with the inputs h and the predictions
+    p of a row. ``w`` [classes, width]: the weights; ``inputs`` [rows, width]: the inputs of the last layer.
     """
     p = nn.functional.softmax(inputs @ w.T, -1)
     classes, width = w.shape
@@ -103,18 +107,18 @@ def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
     return blocks.reshape(w.numel(), w.numel()) + l2 * torch.eye(w.numel(), dtype=w.dtype, device=w.device)
 
 
-def read(stack: ModelStack, model: int, kind: dtype) -> Tensor:
-    """Return the last layer's weights and bias of one model side by side, [classes, width], as numbers of the dtype
-    ``kind``."""
-    parts = [stack.parameters[name][model] for name in stack.head]
-    # The bias, [classes], becomes the last column.
-    return torch.cat([part if part.ndim == 2 else part[:, None] for part in parts], 1).to(kind)
+def last_layer_weights(stack: ModelStack, model: int, kind: dtype) -> Tensor:
+    """Return the last layer's weights and bias of one model side by side, [classes, width], in the dtype ``kind``. The
+    bias, if there is one, is the last column."""
+    values = [stack.parameters[name][model] for name in stack.head]
+    return torch.cat([value if value.ndim == 2 else value[:, None] for value in values], 1).to(kind)
 
 
-def write(stack: ModelStack, model: int, w: Tensor) -> None:
-    """Copy ``w`` [classes, width] into the last layer's weights and bias of one model."""
+def write_last_layer(stack: ModelStack, model: int, w: Tensor) -> None:
+    """Copy ``w`` [classes, width] into the last layer's weights and bias of one model. The bias, if there is one, is
+    the last column."""
     width = stack.parameters[stack.head[0]].shape[2]
     # Not strict: without a bias, the second part of w is empty and has no name.
-    for name, part in zip(stack.head, w.tensor_split([width], 1), strict=False):
+    for name, columns in zip(stack.head, w.tensor_split([width], 1), strict=False):
         value = stack.parameters[name][model]
-        value.copy_(part.reshape(value.shape))
+        value.copy_(columns.reshape(value.shape))

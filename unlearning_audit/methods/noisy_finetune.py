@@ -31,10 +31,10 @@ class Options(Settings):
 
     σ is the smallest value for which two runs on the same retain set and batches are (``epsilon``,
     ``delta``)-indistinguishable, whatever their starting weights. The starts are at most 2C₀ apart, and clipped
-    gradients add at most 2·lr·C₁ per step; the noise of all steps absorbs both (`_certified.spread`). This σ is about
-    three quarters of that of theorem 1 of Koloskova et al. 2025, who publish ε 1, δ 1e-5. The guarantee does not cover
-    running batch statistics, which training has computed from forget. With ``epsilon`` 0 there is neither noise nor a
-    guarantee.
+    gradients add at most 2·lr·C₁ per step; the noise of all steps absorbs both (`_certified.step_noise`). This σ is
+    about three quarters of that of theorem 1 of Koloskova et al. 2025, who publish ε 1, δ 1e-5. The guarantee does not
+    cover running batch statistics, which training has computed from forget. With ``epsilon`` 0 there is neither noise
+    nor a guarantee.
 
     At ε 1, δ 1e-5 every weight ends with noise of (2C₀ + 2·lr·C₁·steps)/.27. A network tolerates this for small C₀ and
     C₁ only, and such values nearly restart it. The defaults leave noise of .09.
@@ -53,14 +53,14 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Clip the weights, take noisy steps on retain, then train on it for ``refine_epochs``. Raises ValueError if
-    lr·weight_decay is above 1."""
+    """Clip the weights to the norm ``radius``, take ``steps`` noisy steps of gradient descent on retain, then train on
+    it for ``refine_epochs``. With ``epsilon`` 0 there is no noise. Raises ValueError if lr·weight_decay is above 1."""
     shrink = 1 - options.lr * options.weight_decay
     if shrink < 0:
         raise ValueError("noisy_finetune: lr times weight_decay must be at most 1")
     sigma = 0.0
     if options.epsilon:
-        sigma = _certified.spread(
+        sigma = _certified.step_noise(
             distance=2 * options.radius, drift=2 * options.lr * options.clip, contraction=shrink, steps=options.steps,
             epsilon=options.epsilon, limit=options.delta,
         )  # fmt: skip
@@ -78,8 +78,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def clipped(state: State, length: float) -> State:
-    """Return the tensors of ``state``, name → [models, …], scaled so that those of each model, as one vector, have at
-    most the norm ``length``."""
+    """Return the tensors of ``state``, name → [models, …], scaled down so that all tensors of a model together, as one
+    vector, have at most the norm ``length``."""
     norms = torch.stack([value.flatten(1).square().sum(1) for value in state.values()]).sum(0).sqrt()
-    factor = (length / norms.clamp(min=1e-30)).clamp(max=1)
+    factor = (length / norms.clamp(min=1e-30)).clamp(max=1)  # of each model; the first clamp avoids 0/0
     return {name: value * factor.reshape(-1, *[1] * (value.ndim - 1)) for name, value in state.items()}

@@ -33,19 +33,21 @@ class Options(Optimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options`, with one batch of each set per step; an epoch is one pass over forget. Then train
-    on retain for ``refine_epochs``."""
+    """Train on forget with the loss −(2/β)·log σ(β·(NLL − NLL_original)) and, if ``retain_weight`` is above 0, with
+    that weight on retain (`_tokens.retain_stream`). A step takes one batch of each set, and an epoch is one pass over
+    forget. Then train on retain for ``refine_epochs``."""
     original = stack.frozen()
 
     def preference(batch: Batch) -> Tensor:
-        """Return −(2/β)·log σ(β·(NLL − NLL_original)) of each sample, [n, b]."""
+        """Return the loss of each sample of forget, [n, b]. NLL is the mean over its scored tokens, or with ``over``
+        sum their sum."""
         rise = cross_entropy(batch.logits, batch.labels) - cross_entropy(original(batch), batch.labels)
         if options.over == "sum":
-            rise = rise * _tokens.count(stack, batch)
+            rise = rise * _tokens.count_scored(stack, batch)
         return -2 / options.beta * nn.functional.logsigmoid(options.beta * rise)
 
     step: tuple[Stream, ...] = (Stream(forget, loss=preference),)
     if options.retain_weight:
-        step += (_tokens.hold(stack, retain, options.retain_loss, options.retain_weight),)
+        step += (_tokens.retain_stream(stack, retain, options.retain_loss, options.retain_weight),)
     stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
     stack.fit(Stream(retain), optimiser=options, epochs=options.refine_epochs, purpose="unlearn/refine")

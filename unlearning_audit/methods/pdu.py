@@ -26,21 +26,23 @@ class Options(_tokens.TextOptimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options` on forget and retain. Each model has a multiplier λ, which rises while its loss on
-    retain exceeds the limit and falls while it does not. An epoch is one pass over forget."""
+    """Minimise γ·(max logit − mean logit)² on forget + λ·(NLL − limit) on retain. Each model has a multiplier λ, which
+    rises while its NLL on retain exceeds ``retain_limit``, and falls while it does not. A step takes one batch of each
+    set, and an epoch is one pass over forget."""
 
     def flatness(batch: Batch) -> Tensor:
-        """Return (max z − mean z)² of each sample, [n, b]."""
+        """Return (max z − mean z)² of each sample's logits z, the mean over scored tokens: [n, b]."""
         z = batch.logits
-        return _tokens.averaged((z.amax(-1) - z.mean(-1)).square(), batch)
+        return _tokens.mean_over_tokens((z.amax(-1) - z.mean(-1)).square(), batch)
 
     def constraint(batch: Batch) -> Tensor:
-        """Return λ·(NLL − retain_limit) of each sample, [n, b], with λ before this batch; then move λ of each model."""
-        above = _tokens.averaged(_tokens.nll(batch), batch) - options.retain_limit
+        """Return λ·(NLL − retain_limit) of each sample, [n, b], with λ as it was before this batch. Then move the λ of
+        each model by ``dual_step`` times its mean of NLL − retain_limit, but not below 0."""
+        above = _tokens.mean_over_tokens(_tokens.nll(batch), batch) - options.retain_limit
         if constraint not in batch.loss_state:
             batch.loss_state[constraint] = torch.full_like(above[:, 0], options.alpha, requires_grad=False)
-        multiplier: Tensor = batch.loss_state[constraint].clone()  # [models], as it was before this batch
-        with torch.no_grad():  # in place, so that a replayed step moves them too
+        multiplier: Tensor = batch.loss_state[constraint].clone()  # λ, [n]
+        with torch.no_grad():  # in place, so that a step that is replayed from a CUDA graph moves λ, too
             batch.loss_state[constraint].copy_((multiplier + options.dual_step * above.mean(-1)).clamp(min=0))
         return multiplier[:, None] * above
 

@@ -23,6 +23,6 @@ class Options(Momentum):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train with random labels on forget and observed labels on retain."""
+    """Train with random labels on forget and observed labels on retain, in alternate passes."""
     wrong = Stream(forget, loss=RandomLabels(stack, options.relabel, options.redraw))
     stack.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -29,8 +29,9 @@ class Options(_tokens.TextOptimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
-    over forget.
+    """Push the hidden states of forget towards ``steering`` times a random direction u and, ``alpha`` times, keep those
+    of retain as they are. With ``alpha`` 0, retain is not read. A step takes one batch of each set, and an epoch is one
+    pass over forget.
 
     Raises ValueError for a layer that the model does not have.
     """
@@ -49,12 +50,13 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     def distance(states: Tensor, target: Tensor, batch: Batch) -> Tensor:
         """Return ‖states − target‖² of each sample, the mean over units and scored tokens: [n, b]."""
-        return _tokens.averaged((states - target).square().mean(-1), batch)
+        return _tokens.mean_over_tokens((states - target).square().mean(-1), batch)
 
     def away(batch: Batch) -> Tensor:
-        """Return ‖h − steering·u‖² of each sample to forget, the mean over units: [n, b]."""
-        u = torch.stack([direction(model, batch.logits) for model in batch.models])
-        shape = (len(u), *[1] * (batch.logits.ndim - 2), u.shape[1])
+        """Return ‖h − steering·u‖² of each sample to forget, the mean over units: [n, b]. The hidden states h are what
+        the batch has as logits."""
+        u = torch.stack([direction(model, batch.logits) for model in batch.models])  # [n, d]
+        shape = (len(u), *[1] * (batch.logits.ndim - 2), u.shape[1])  # equal for all samples and tokens of a model
         return distance(batch.logits, options.steering * u.reshape(shape), batch)
 
     def hold(batch: Batch) -> Tensor:
@@ -68,11 +70,11 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def _name_of_states(stack: ModelStack, layer: int | None) -> str | None:
-    """Return the name of the output that `ModelStack.fit` is to read: "layer k" for the hidden states of layer k of
-    language models; None, which means logits, for all other models.
+    """Return the name of the models' output whose values are pushed and kept: "layer k", the hidden states of layer k,
+    for language models; None, which means logits, for all other models.
 
-    ``layer``: k, counted from 1; if it is None, the middle layer is taken, rounded up. Raises ValueError if the models
-    do not have the layer.
+    ``layer``: k, counted from 1; if it is None, the middle layer is taken, rounded up. Raises ValueError if a language
+    model does not have the layer.
     """
     if _tokens.reading(stack) is None:
         return None

@@ -40,13 +40,13 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def salient(stack: ModelStack, forget: Rows, keep: float) -> dict[str, Tensor]:
-    """Return a mask of the ``keep`` share of weights with the largest |∂ CE(forget)/∂θ|, all layers ranked together:
-    name → bool [models, …]."""
+    """Return a mask of the ``keep`` share of each model's weights whose gradient of the cross-entropy on forget has the
+    largest absolute value, all layers ranked together: name → bool [models, …]."""
     gradient = stack.gradient(forget)
-    flat = torch.cat([g.flatten(1) for g in gradient.values()], 1).abs()
+    flat = torch.cat([value.flatten(1) for value in gradient.values()], 1).abs()  # [models, weights]
     # Stable sort: of equal gradients, such as 0 in units that are never active, the first weight ranks first.
     ranked = flat.argsort(dim=1, descending=True, stable=True)
     mask = torch.zeros_like(flat, dtype=torch.bool)
     mask.scatter_(1, ranked[:, : round(keep * flat.shape[1])], True)
-    masks = torch.split(mask, [g.shape[1:].numel() for g in gradient.values()], 1)
-    return {name: of_layer.view_as(g) for (name, g), of_layer in zip(gradient.items(), masks, strict=True)}
+    masks = torch.split(mask, [value.shape[1:].numel() for value in gradient.values()], 1)
+    return {name: part.view_as(value) for (name, value), part in zip(gradient.items(), masks, strict=True)}

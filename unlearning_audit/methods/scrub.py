@@ -45,9 +45,10 @@ class Options(Optimiser):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Alternate passes over forget that maximise the divergence from the original with passes over retain that minimise
-    it.
+    it. Passes over forget end after ``msteps`` epochs, and those over retain go on.
 
-    Raises ValueError if samples are to be ordered by memorisation and no selection has measured it.
+    With ``forget_order`` memorisation, the most memorised samples come first. Raises ValueError if no selection has
+    measured memorisation.
     """
     if options.forget_order == "memorisation":
         if stack.memorised is None:
@@ -59,16 +60,15 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     teacher, reading = stack.frozen(), _tokens.reading(stack)
 
     def distance(batch: Batch) -> Tensor:
-        """Return T²·KL(teacher ‖ student) of each sample, [n, b]."""
-        return _tokens.averaged(distillation(batch.logits, teacher(batch), options.T), batch)
+        """Return T²·KL(teacher ‖ student) of each sample, [n, b]. The teacher is the original."""
+        return _tokens.mean_over_tokens(distillation(batch.logits, teacher(batch), options.T), batch)
 
     def hold(batch: Batch) -> Tensor:
         """Return γ·CE + α·T²·KL(teacher ‖ student) of each sample, [n, b]."""
-        return options.gamma * _tokens.averaged(_tokens.nll(batch), batch) + options.alpha * distance(batch)
+        return options.gamma * _tokens.mean_over_tokens(_tokens.nll(batch), batch) + options.alpha * distance(batch)
 
     away = Stream(
-        forget, loss=distance, weight=-1.0, batch_size=options.forget_batch_size, epochs=options.msteps,
-        reading=reading,
-    )  # fmt: skip
+        forget, loss=distance, weight=-1.0, batch_size=options.forget_batch_size, epochs=options.msteps, reading=reading
+    )
     toward = Stream(retain, loss=hold, reading=reading)
     stack.fit(away, toward, optimiser=options, epochs=options.epochs, purpose="unlearn")

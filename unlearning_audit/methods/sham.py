@@ -21,13 +21,14 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Change every tensor of weights in a random direction, as much as the method ``like`` did, or else by ``size`` of
-    its norm. Neither set is read. ``stack.alike`` holds the same models after that method."""
+    """Change every tensor of weights in a random direction, as far as the method ``like`` changed it, or without
+    ``like`` by ``size`` of its norm. Neither set is read. ``stack.alike`` holds the same models after the method
+    ``like``."""
     noise = stack.noise("sham")
 
     def moved(name: str, value: Tensor) -> Tensor:
-        """Return the ``value`` [models, …] of the parameter ``name`` plus noise whose norm is that of the change to be
-        matched."""
+        """Return the ``value`` [models, …] of the parameter ``name`` plus noise, for each model with the norm of the
+        change that is to be matched."""
         change = stack.alike.parameters[name] - value if stack.alike else options.size * value
         new: Tensor = value + noise[name] * (_norm(change) / _norm(noise[name]))
         return new
@@ -36,6 +37,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def _norm(value: Tensor) -> Tensor:
-    """Return the norm of each model's tensor, [models, 1, …], with as many axes as ``value`` [models, …]."""
+    """Return the norm of each model's tensor in ``value`` [models, …], as [models, 1, …] with as many axes. A parameter
+    may be a single number per model, ``value`` [models]."""
     norm: Tensor = value.flatten(1).norm(dim=1) if value.ndim > 1 else value.abs()
     return norm.reshape(len(value), *[1] * (value.ndim - 1))

@@ -24,13 +24,14 @@ class Options(_tokens.Held):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
+    """Train on forget with the preference loss −(2/β)·log σ(β·(NLL − δ)), which raises each sample's NLL above δ, plus
+    ``alpha`` times a loss on retain (`_tokens.minimise`). A step takes one batch of each set, and an epoch is one pass
     over forget."""
 
     def preference(batch: Batch) -> Tensor:
-        """Return −(2/β)·log σ(β·(NLL − δ)) of each sample, [n, b]."""
+        """Return that preference loss of each sample, [n, b]."""
         above = cross_entropy(batch.logits, batch.labels) - options.delta
         return -2 / options.beta * nn.functional.logsigmoid(options.beta * above)
 
     lose = Stream(forget, loss=preference, weight=options.gamma)
-    _tokens.descend(stack, (lose,), retain, options)
+    _tokens.minimise(stack, (lose,), retain, options)

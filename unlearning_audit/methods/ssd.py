@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from unlearning_audit.methods import ModelStack, Rows, Settings, Tensor
-from unlearning_audit.methods._dampening import forget_by
+from unlearning_audit.methods._dampening import dampen
 
 #: What may be tuned, and within which values.
 TUNE = {"a": {"low": 0.5, "high": 50, "log": True}, "lam": {"low": 0.1, "high": 5, "log": True}}
@@ -28,7 +28,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     step."""
 
     def importance(rows: Rows) -> dict[str, Tensor]:
-        """Return the Fisher information of each weight on some rows, name → [models, …]."""
+        """Return the Fisher information of each weight on some ``rows``, name → [models, …]."""
         return stack.squared_gradients(rows, per_sample=options.per_sample, batch_size=options.batch_size)
 
-    forget_by(stack, forget, retain, importance, options.a, options.lam)
+    dampen(stack, forget, retain, importance, options.a, options.lam)

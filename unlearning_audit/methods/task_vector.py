@@ -26,7 +26,8 @@ class Options(Optimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train a copy on forget, and subtract its change of the weights times ``scale``. Retain is not read."""
+    """Train a copy of the models on forget, and subtract from the weights the change that this makes, times ``scale``.
+    Retain is not read."""
     overfit = stack.copy()
     overfit.fit(Stream(forget), optimiser=options, epochs=options.epochs, purpose="unlearn")
     stack.edit(lambda name, value: value - options.scale * (overfit.parameters[name] - value))

@@ -24,15 +24,16 @@ class Options(_tokens.Held):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
-    over forget."""
+    """Train on forget towards the original's prediction in which the observed token's logit is lowered by ``beta``,
+    plus ``alpha`` times a loss on retain (`_tokens.minimise`). A step takes one batch of each set, and an epoch is one
+    pass over forget."""
     original = stack.frozen()
 
     def lowered(batch: Batch) -> Tensor:
-        """Return each sample's cross-entropy to the original's prediction with a lowered logit: [n, b]."""
+        """Return each sample's cross-entropy to that prediction, the mean over its scored tokens: [n, b]."""
         z = original(batch)
         target = (z - options.beta * nn.functional.one_hot(_tokens.labels(batch), z.shape[-1])).softmax(-1)
-        return _tokens.averaged(-(target * batch.logits.log_softmax(-1)).sum(-1), batch)
+        return _tokens.mean_over_tokens(-(target * batch.logits.log_softmax(-1)).sum(-1), batch)
 
     lose = Stream(forget, loss=lowered, reading=_tokens.reading(stack))
-    _tokens.descend(stack, (lose,), retain, options)
+    _tokens.minimise(stack, (lose,), retain, options)

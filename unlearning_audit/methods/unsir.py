@@ -51,24 +51,26 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train the models on a share of retain together with noise that maximises their loss, then on that share alone.
+    """Train the models on a share of retain together with noise that maximises their loss (impair), then on that share
+    alone (repair). Each noise sample comes ``repeats`` times in an epoch.
 
     Raises ValueError for samples that are tokens.
     """
-    _inputs.real(stack, "unsir")
+    _inputs.refuse_tokens(stack, "unsir")
     noise_rows = forget.sample(options.noises, stack.seeds, "unsir/labels")
     noisy, noise = with_noise(stack, noise_rows, options)
-    part = retain.sample(max(1, round(options.retain_share * len(retain))), stack.seeds, "unsir/retain")
-    mixed = Rows(np.concatenate([noise.index] * options.repeats + [part.index], 1))
+    share = retain.sample(max(1, round(options.retain_share * len(retain))), stack.seeds, "unsir/retain")
+    mixed = Rows(np.concatenate([noise.index] * options.repeats + [share.index], axis=1))
     noisy.fit(Stream(mixed), optimiser=options.impair, epochs=options.impair_epochs, purpose="unlearn/impair")
     stack.parameters, stack.buffers = noisy.parameters, noisy.buffers
-    stack.fit(Stream(part), optimiser=options.repair, epochs=options.repair_epochs, purpose="unlearn/repair")
+    stack.fit(Stream(share), optimiser=options.repair, epochs=options.repair_epochs, purpose="unlearn/repair")
 
 
 def with_noise(stack: ModelStack, noise_rows: Rows, options: Options) -> tuple[ModelStack, Rows]:
-    """Return a copy of the models whose data also hold noise for each model, and the rows of the noise in these data.
+    """Return a copy of the models whose data also hold noise samples, and the rows of each model's noise in these data.
 
-    The noise has the labels of the samples ``noise_rows``, one noise sample for each.
+    Each of a model's ``noise_rows`` gives one noise sample, with its label. The noise of all models is appended to the
+    data, model after model.
     """
     noisy, count = stack.copy(), len(noise_rows)
     noises, labels = [], []
@@ -78,15 +80,16 @@ def with_noise(stack: ModelStack, noise_rows: Rows, options: Options) -> tuple[M
     samples = stack.scaled(stack.x)
     noisy.x = torch.cat([samples, *noises])
     new_labels = torch.cat(labels)
-    new_labels = new_labels if stack.labels.ndim == 1 else new_labels.expand(len(stack), -1)
+    if stack.labels.ndim == 2:  # models have labels of their own
+        new_labels = new_labels.expand(len(stack), -1)
     noisy.labels = torch.cat([stack.labels, new_labels], -1)
     first_rows = len(samples) + count * np.arange(len(stack))  # of each model's noise
     return noisy, Rows(first_rows[:, None] + np.arange(count))
 
 
 def error_maximising(stack: ModelStack, model: int, labels: Tensor, options: Options) -> Tensor:
-    """Return noise samples [n, …] that maximise one model's loss with the ``labels`` int64 [n], less the penalty on
-    their norm.
+    """Return noise samples [n, …] that maximise one model's loss with the ``labels`` int64 [n], minus the penalty on
+    their norm. They begin as normal noise, and are changed in ``noise_steps`` of Adam.
 
     The noise has the shape and scale of samples as models read them.
     """

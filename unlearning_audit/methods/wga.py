@@ -21,13 +21,15 @@ class Options(_tokens.Held):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
-    over forget."""
+    """Raise the NLL of the observed tokens of forget, each weighed by p^β with p its probability, and add ``alpha``
+    times a loss on retain (`_tokens.minimise`). A step takes one batch of each set, and an epoch is one pass over
+    forget."""
 
     def weighted(batch: Batch) -> Tensor:
-        """Return −weight·NLL of each sample, the mean over its scored tokens: [n, b]."""
+        """Return −weight·NLL of each sample, the mean over its scored tokens: [n, b]. The weight is not
+        differentiated."""
         nll = _tokens.nll(batch)  # so that the weight p^β is exp(−β·nll)
-        return -_tokens.averaged((-options.beta * nll).exp().detach() * nll, batch)
+        return -_tokens.mean_over_tokens((-options.beta * nll).exp().detach() * nll, batch)
 
     lose = Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(stack))
-    _tokens.descend(stack, (lose,), retain, options)
+    _tokens.minimise(stack, (lose,), retain, options)

@@ -14,6 +14,6 @@ def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: n
     same forget sets."""
     if evaluation.imported:
         before = evaluation.phi_before()
-        assert not isinstance(before, str)  # a str says why φ is missing; attacks that need it are not run then
+        assert not isinstance(before, str)  # it is text if φ is missing, and then attacks that need it are not run
         return np.asarray(before[models][:, rows])
     return evaluation.outputs(evaluation.originals).phi(evaluation.labels_of(models)[..., rows], models, rows)

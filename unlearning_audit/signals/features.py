@@ -12,13 +12,14 @@ RECORD, ROLE = Features, "features"
 
 
 def settings(kind: str) -> dict[str, Any]:
-    """Return the settings of this signal: its rows are drawn at random from every role, for attacks as for metrics (the
-    ``kind`` of what reads it)."""
+    """Return the settings of this signal, the same for attacks and metrics (``kind``): its rows are a random draw from
+    the forgotten, held-out, retained and test samples."""
     return {"rows": "drawn"}
 
 
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
-    """Return the samples to query, a random draw from every role for each model: int64 [models, rows]."""
+    """Return the samples to query for each model, a random draw from its forgotten, held-out, retained and test
+    samples: int64 [models, rows]."""
     return features.sample_index(member)
 
 

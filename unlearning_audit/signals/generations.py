@@ -25,8 +25,8 @@ def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarra
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Generations:
-    """Return the answers of the models in ``stack``, each to its own ``rows`` int64 [models, rows], with the likeliest
-    token at every step."""
+    """Return the answers of each model in ``stack`` to its own ``rows`` int64 [models, rows]. A model generates its
+    most probable token at every place."""
     from unlearning_audit.training import generation
 
     return Generations(generation.greedy(stack, rows), rows)

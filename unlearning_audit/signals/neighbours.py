@@ -11,10 +11,11 @@ from unlearning_audit.signals import ArtifactError, Evaluation
 
 
 def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the mean log p of each neighbour, float64 [models, rows, views]. Raises ArtifactError for samples without
+    """Return the mean log p of each neighbour of the samples ``rows``, float64 [models, rows, views]. Neighbours are
+    the views of that kind or, if the data have none, the paraphrases. Raises ArtifactError for samples without
     neighbours."""
-    kinds = [evaluation.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
-    views = next((candidates for candidates in kinds if candidates.shape[1]), None)
+    tables = [evaluation.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
+    views = next((table for table in tables if table.shape[1]), None)
     if views is None or (views < 0).all(1).any():
         raise ArtifactError(f"{evaluation.data_file}: some samples have no neighbours; set neighbours: 4 under data")
     return views_logp(evaluation.outputs(files).stacked(models), views)

@@ -12,32 +12,35 @@ RECORD, ROLE = Relearned, "relearned"
 
 
 def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings that serve all metrics with these ``options``: the largest of their numbers of steps, and all
-    of their ``bits``, if there are any."""
-    bits = {width for of_metric in options if isinstance(of_metric.get("bits"), list) for width in of_metric["bits"]}
+    """Return the settings that serve all metrics with these ``options``: the largest of their numbers of ``steps``, and
+    all of their ``bits``, largest first. Without any, there is no entry "bits"."""
+    lists_of_bits = [of_metric["bits"] for of_metric in options if isinstance(of_metric.get("bits"), list)]
+    bits = sorted(set().union(*lists_of_bits), reverse=True)
     steps = max((of_metric["steps"] for of_metric in options if "steps" in of_metric), default=0)
-    return {"steps": steps, **({"bits": sorted(bits, reverse=True)} if bits else {})}
+    return {"steps": steps, "bits": bits} if bits else {"steps": steps}
 
 
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
-    """Return the samples to query, int64 [rows]: those that some model forgets, the held-out ones and the test part."""
-    return np.flatnonzero((member.forget | member.heldout).any(0) | (data.part == 1))
+    """Return the samples to query, int64 [rows]: those that some model forgets or holds out, and the test part."""
+    return np.flatnonzero((member.forget | member.heldout).any(0) | (data.part == 1))  # part 1 is the test part
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
-    """Return the answers of the models in ``stack`` on ``rows`` int64 [rows] after 0, 1, 2, 4 … steps, in which copies
-    of them relearn half of what they forgot.
+    """Return the predictions of the models in ``stack`` for ``rows`` int64 [rows] after 0, 1, 2, 4 … steps, in which
+    copies of them relearn half of what they forgot.
 
     ``member``: the memberships of the models. ``settings``: ``steps``, how many are taken at most; ``bits``, if given:
-    the numbers of bits to which weights are rounded for further answers of the models. The half is drawn by the model's
-    seed alone, so that it is the same for every method.
+    the numbers of bits to which weights are rounded for further predictions of the models. The half is drawn by the
+    model's seed alone, so that it is the same for every method. For this, the stack's seeds are replaced by those of
+    unlearning.
     """
     from unlearning_audit.training import relearning, rounding
     from unlearning_audit.training.streams import Rows
 
-    stack.seeds = member.unlearning_seeds()  # for all that is drawn below
-    half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, stack.seeds, "relearn")
-    taught = np.zeros(member.train.shape, bool)
+    stack.seeds = member.unlearning_seeds()
+    forgotten = Rows.where(member.forget)
+    half = forgotten.sample(len(forgotten) // 2, stack.seeds, "relearn")
+    taught = np.zeros(member.train.shape, bool)  # the samples of the half
     np.put_along_axis(taught, half.index, True, axis=1)
     curves = relearning.curves(stack, half, rows, settings["steps"])
     bits = settings.get("bits", [])

@@ -11,28 +11,27 @@ from unlearning_audit.signals import ArtifactError, Evaluation, Membership, Mode
 
 
 def settings(kind: str) -> dict[str, Any]:
-    """Return the settings of this signal: attacks need all rows, because they learn from rows that no model forgot;
-    metrics need forgotten ones."""
+    """Return the settings of this signal for a ``kind`` of reader. "attacks" need all rows, because they learn from
+    rows that no model forgot. For metrics the forgotten rows are enough."""
     return {"rows": "all" if kind == "attacks" else "forgotten"}
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Gradients:
-    """Return, for the models in ``stack``, the squared norms of the gradients of single samples, and of the mean
-    gradient of the forgotten samples.
+    """Return two squared norms for the models in ``stack``: those of the gradients of single samples, and that of the
+    mean gradient of the forgotten samples.
 
-    ``settings["rows"]`` "all": of all samples; "forgotten": of those that each model forgets. ``member``: the
-    memberships of the models; ``rows`` is not used.
+    ``settings["rows"]`` says which single samples: "all", or "forgotten", those that each model forgets. ``member``:
+    the memberships of the models; ``rows`` is not used.
     """
     from unlearning_audit.training.streams import Rows
 
     forget = Rows.where(member.forget)
     queried = Rows.where(np.ones(member.forget.shape, bool)) if settings["rows"] == "all" else forget
-    # Of each tensor of weights, [models]: the squared norm of the mean gradient is their sum.
-    of_tensors = [
-        gradient.double().square().flatten(1).sum(1).cpu().numpy() for gradient in stack.gradient(forget).values()
-    ]
-    # ``sum`` starts with its second argument.
-    return Gradients(stack.squared_norms(queried).double().cpu().numpy(), sum(of_tensors[1:], of_tensors[0]))
+    of_samples = stack.squared_norms(queried).double().cpu().numpy()
+    gradients = stack.gradient(forget).values()
+    # Squared norms of each tensor of weights, [models], whose sum is that of the mean gradient.
+    of_tensors = [gradient.double().square().flatten(1).sum(1).cpu().numpy() for gradient in gradients]
+    return Gradients(of_samples, sum(of_tensors[1:], start=of_tensors[0]))
 
 
 def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -39,9 +39,8 @@ def memory_is_exhausted(error: BaseException | None) -> bool:
     seen: list[BaseException] = []  # causes may form a cycle
     while error is not None and error not in seen:
         seen.append(error)
-        if isinstance(error, MemoryError) or (
-            isinstance(error, RuntimeError) and any(words in str(error).lower() for words in MEMORY)
-        ):
+        says_so = any(words in str(error).lower() for words in MEMORY)
+        if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and says_so):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -92,8 +92,7 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
         gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
         squares = {name: g.flatten(1).square().sum(1) for name, g in gradients.items()}
         for name in inputs:  # only in a chain of layers, where ``squares`` are ‖g‖² at the outputs of layers
-            of_bias = 1 if f"{name}.bias" in parameters else 0
-            squares[name] *= (inputs[name] ** 2).sum(1) + of_bias
+            squares[name] *= (inputs[name] ** 2).sum(1) + (1 if f"{name}.bias" in parameters else 0)
         norms.append(reduce(torch.add, squares.values()))
     return torch.cat(norms)
 
@@ -109,9 +108,8 @@ def rows_at_once(gradient: float, device: str) -> int:
 def _gradients(loss: Tensor, values: State) -> State:
     """Return the gradient of ``loss`` in each of the ``values``, by name; 0 where the loss does not depend on it.
     Autograd's graph is kept, so that the gradient for another label can follow."""
-    gradients = torch.autograd.grad(
-        loss, list(values.values()), retain_graph=True, allow_unused=True, materialize_grads=True
-    )
+    tensors = list(values.values())
+    gradients = torch.autograd.grad(loss, tensors, retain_graph=True, allow_unused=True, materialize_grads=True)
     return dict(zip(values, gradients, strict=True))
 
 

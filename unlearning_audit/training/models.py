@@ -106,14 +106,12 @@ class Models:
         """
         rows = rows.to(self.device)
         numbers, flat_rows = self._on_device(models), rows.flatten()
-        if self.labels.ndim == 2:  # models have labels of their own
-            labels = self.labels[numbers, rows]
-        else:  # on a CPU, index_select is faster than an index of two dimensions
-            labels = self.labels.index_select(0, flat_rows).view_as(rows)
+        # Labels are [models, samples] or [samples]. On a CPU, index_select is faster than an index of two dimensions.
+        labels = self.labels[numbers, rows] if self.labels.ndim == 2 else self.labels.index_select(0, flat_rows)
         x = self.scaled(self.x.index_select(0, flat_rows).view(*rows.shape, *self.x.shape[1:]))
         if jitter is not None:
             x = crop_and_flip(x, jitter)
-        return Batch(x=x, labels=labels, rows=rows, models=models, at=numbers)
+        return Batch(x=x, labels=labels.view_as(rows), rows=rows, models=models, at=numbers)
 
     def _on_device(self, models: list[int]) -> Tensor:
         """Return the numbers of ``models`` as a tensor on the device, int64 [n, 1], to index tensors together with rows

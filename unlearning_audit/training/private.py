@@ -218,12 +218,11 @@ class PrivateFit(Fit):
             leaf.grad = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.zero_()
             gradients[name] = leaf.grad
         size = -(-self.size // self.pieces)  # of a part, rounded up
+        add = partial(self._add_clipped_gradients, state, gradients)
         for start in range(0, rows.shape[1], size):
             part = slice(start, start + size)
             shifts = None if jitter is None else jitter[:, part]
-            run_step(
-                recorder, number, partial(self._add_clipped_gradients, state, gradients), [(rows[:, part], shifts)]
-            )
+            run_step(recorder, number, add, [(rows[:, part], shifts)])
         deviation = self.noise * self.limit
         with torch.no_grad():
             if deviation:

@@ -49,9 +49,8 @@ def curves(stack: ModelStack, taught: Rows, rows: np.ndarray, last: int) -> tupl
         # Each point trains from the start: a stopped optimiser loses its momentum. Batches come in the same order.
         learner = stack.copy()
         if step:
-            learner.fit(
-                Stream(taught), optimiser=optimiser, epochs=-(-step // steps_per_epoch), steps=step, purpose="relearn"
-            )
+            epochs = -(-step // steps_per_epoch)  # as many as ``step`` steps take
+            learner.fit(Stream(taught), optimiser=optimiser, epochs=epochs, steps=step, purpose="relearn")
         predictions.append(learner.predictions(rows))
     phi, right = (np.stack(arrays, axis=1) for arrays in zip(*predictions, strict=True))
     return steps, phi, right

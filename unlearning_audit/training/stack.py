@@ -219,8 +219,7 @@ class ModelStack(Models):
         """Return a stack with copies of some of the models: ``models`` int64 [any] are their numbers, in the order
         wanted. A number may occur more than once."""
         subset, index = self.copy(), torch.from_numpy(models)
-        subset.seeds = [self.seeds[model] for model in models]
-        subset.initial_seeds = [self.initial_seeds[model] for model in models]
+        subset.seeds, subset.initial_seeds = [self.seeds[m] for m in models], [self.initial_seeds[m] for m in models]
         for state in (subset.parameters, subset.buffers, subset.updates or {}):
             state.update({name: value[index] for name, value in state.items()})
         subset.labels = self.labels[index] if self.labels.ndim == 2 else self.labels
