@@ -45,11 +45,15 @@ def standardised(tokens: np.ndarray) -> np.ndarray:
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """Return the Min-K %++ score of each text, float64 [...]: the mean of the lowest share `SHARE` of its tokens'
-    (log p − μ)/σ.
+    """Return the Min-K %++ score of each text, float64 [...]: the mean of the lowest share `SHARE` of its tokens' (log
+    p − μ)/σ.
 
-    ``tokens`` float64 [..., tokens, 4]; ``compressed`` is for other attacks and not used. Unlike `score`, which raises
-    σ to `SMALLEST`, it leaves out tokens with σ = 0. NaN for a text without tokens.
+    Unlike `score`, which raises σ to `SMALLEST`, it leaves out tokens with σ = 0. NaN for a text without tokens.
+
+    Parameters
+    ----------
+    tokens
+        float64 [..., tokens, 4]: ``compressed`` is for other attacks and not used.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         value = (tokens[..., LOGP] - tokens[..., MEAN]) / tokens[..., SPREAD]

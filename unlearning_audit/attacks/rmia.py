@@ -67,8 +67,15 @@ def prior(
     models + mean over out models). Offline it is the paper's ½ (1 + ``a``) (mean over out models) + ½ (1 − ``a``). With
     ``z: population``, no shadow model was trained on the samples z; online their p(x) is the mean over out models.
 
-    ``p`` float64: confidence in the label, ``member`` and ``nonmember`` bool [models, samples]. Raises ValueError for
-    samples with fewer than ``minimum`` models on a needed side.
+    Parameters
+    ----------
+    p
+        float64: confidence in the label, ``member`` and ``nonmember`` bool [models, samples].
+
+    Raises
+    ------
+    ValueError
+        For samples with fewer than ``minimum`` models on a needed side.
     """
     per_sample.require_models(nonmember, minimum=options.minimum, side="non-member", leave_out=leave_out)
     out = per_sample.mean(p, nonmember, leave_out=leave_out)
@@ -86,8 +93,17 @@ def share_dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np
     """Return, for each sample x, the share of the samples z with ratio(x)/ratio(z) ≥ ``gamma``, x itself excluded:
     float64 [models, samples].
 
-    ``log_ratio`` float64 [models, samples]: log p(x|model) − log p(x); ``z`` bool [samples]: which samples x is
-    compared with. Raises ValueError when no sample is left to compare with.
+    Parameters
+    ----------
+    log_ratio
+        float64 [models, samples]: log p(x|model) − log p(x).
+    z
+        bool [samples]: which samples x is compared with.
+
+    Raises
+    ------
+    ValueError
+        When no sample is left to compare with.
     """
     rivals: np.ndarray = z.sum() - z  # how many samples x is compared with, without itself
     if (rivals < 1).any():

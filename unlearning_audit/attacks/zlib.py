@@ -14,14 +14,18 @@ def score(
     logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator, tokens: np.ndarray,
     compressed: np.ndarray,
 ) -> Score:  # fmt: skip
-    """Return as the score the sum of log p over the scored tokens, divided by the bytes of the text after zlib. The
-    decision is whether it reaches the threshold learned on the shadow models.
+    """Return as the score the sum of log p over the scored tokens, divided by the bytes of the text after zlib.
 
-    ``tokens`` float32 [models, samples, tokens, 4], with log p first, and ``compressed`` float64 [models, samples], in
-    bytes, are signals of the audited models; ``shadow`` has the same of the shadow models.
+    The decision is whether it reaches the threshold learned on the shadow models.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
     logits and labels of models with known members.
+
+    Parameters
+    ----------
+    tokens
+        float32 [models, samples, tokens, 4]: with log p first, and ``compressed`` float64 [models, samples], in bytes,
+        are signals of the audited models; ``shadow`` has the same of the shadow models.
     """
     value, shadow_value = ratio(tokens, compressed), ratio(shadow.tokens, shadow.compressed)
     return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
@@ -31,8 +35,12 @@ def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> 
     """Return the sum of log p over a text's tokens, or with ``mean`` their mean, divided by the text's bytes after
     zlib: float64 [models, samples], NaN for texts without tokens.
 
-    ``tokens`` float64 [models, samples, tokens, 4]: of these values of a token, log p is read. ``compressed`` float64
-    [models, samples]: the number of bytes of each text after zlib.
+    Parameters
+    ----------
+    tokens
+        float64 [models, samples, tokens, 4]: of these values of a token, log p is read.
+    compressed
+        float64 [models, samples]: the number of bytes of each text after zlib.
     """
     scored = ~np.isnan(tokens[..., LOGP])
     logp = np.where(scored, tokens[..., LOGP], 0.0).sum(-1)

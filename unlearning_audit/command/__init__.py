@@ -329,9 +329,14 @@ def planned(file: str) -> Any:
 
 
 def snakemake(file: str, further: list[str]) -> int:
-    """Run Snakemake on a study and return its exit status. ``further``: targets, then options of Snakemake.
+    """Run Snakemake on a study and return its exit status.
 
     Without an option for cores or a profile, all cores are used. --verbose prints the commands of jobs.
+
+    Parameters
+    ----------
+    further
+        Targets, then options of Snakemake.
     """
     sets_cores = any(word.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for word in further)
     cores = [] if sets_cores else ["--cores", "all"]

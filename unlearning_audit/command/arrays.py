@@ -55,11 +55,20 @@ class Picture:
 
 @dataclass(repr=False)
 class Audit:
-    """The results of `audit`: tables, figures and the report. A notebook shows the verdicts.
+    """The results of `audit`: tables, figures and the report.
 
-    ``folder`` holds all files; a temporary folder is removed with this object. ``failures``: one line for each attack
-    or metric that failed; all others were computed. ``doubts``: one line for each thing about the arrays that is
-    implausible, such as samples in another order; ``remarks``: one line for each other thing to know about them.
+    A notebook shows the verdicts.
+
+    ``folder`` holds all files; a temporary folder is removed with this object.
+
+    Parameters
+    ----------
+    failures
+        One line for each attack or metric that failed; all others were computed.
+    doubts
+        One line for each thing about the arrays that is implausible, such as samples in another order.
+    remarks
+        One line for each other thing to know about them.
     """
 
     folder: Path

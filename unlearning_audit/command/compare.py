@@ -6,7 +6,15 @@ from unlearning_audit.store import tables
 def run(folders: list[str], csv: str) -> None:
     """Print which verdicts differ between finished studies, and write all shared verdicts to the file ``csv``.
 
-    ``folders``: those of the results. Raises ValueError for fewer than two, and for one without a finished study.
+    Parameters
+    ----------
+    folders
+        Those of the results.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two, and for one without a finished study.
     """
     from unlearning_audit.report import compare, ending
 

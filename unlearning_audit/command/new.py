@@ -37,9 +37,17 @@ OF_FILE = {
 def write(file: str, kind: str, files: list[str]) -> str:
     """Write a new file from a template, and return a sentence on what to do next.
 
-    ``kind``: one of `KINDS`; "" to infer it from the ending of the name (a study or a method). ``files``: a user's
-    files, FILE or FILE:FUNCTION, that a new study names. Raises ValueError for a file that exists or does not fit the
-    kind, and for ``files`` without a study.
+    Parameters
+    ----------
+    kind
+        One of `KINDS`; "" to infer it from the ending of the name (a study or a method).
+    files
+        A user's files, FILE or FILE:FUNCTION, that a new study names.
+
+    Raises
+    ------
+    ValueError
+        For a file that exists or does not fit the kind, and for ``files`` without a study.
     """
     path = Path(file)
     kind = kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix, "")

@@ -15,11 +15,25 @@ def write_study(
 ) -> str:  # fmt: skip
     """Read result files, write a study of them and its files, print a summary, and return the ``study``'s file.
 
-    ``paths``: result files or folders, besides those of retrained models (``retrain``) and of models before unlearning
-    (``none``); ``alone``: go on without a retrained model; ``reader``: the only format that is looked for, or the file
-    of a user's reader, "" for any format; ``columns``: WHAT=NAME of a table's column; ``roles``: the table of roles
-    that the user edited, "" without one; ``study``: the file to write; ``spread``: NAME=SD, the standard deviation of a
-    metric over retrained models. Raises ValueError with one sentence for what cannot be read or is ambiguous.
+    Raises ValueError with one sentence for what cannot be read or is ambiguous.
+
+    Parameters
+    ----------
+    paths
+        Result files or folders, besides those of retrained models (``retrain``) and of models before unlearning
+        (``none``).
+    alone
+        Go on without a retrained model.
+    reader
+        The only format that is looked for, or the file of a user's reader, "" for any format.
+    columns
+        WHAT=NAME of a table's column.
+    roles
+        The table of roles that the user edited, "" without one.
+    study
+        The file to write.
+    spread
+        NAME=SD, the standard deviation of a metric over retrained models.
     """
     import yaml
 
@@ -59,10 +73,17 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     """Write a study that audits logits in files of arrays, and copies of these arrays beside it; return the ``study``'s
     file.
 
-    ``target``, ``retrain``, ``none``: files of logits [models, samples, classes] or [samples, classes] after
-    unlearning, after retraining and before unlearning; several files are several models. ``labels``: file of the
-    classes. ``heldout``: file that says which samples were held out; all others were to be forgotten. "" means that
-    none were. Raises ValueError with one sentence for what is missing or does not fit.
+    "" means that none were. Raises ValueError with one sentence for what is missing or does not fit.
+
+    Parameters
+    ----------
+    target, retrain, none
+        Files of logits [models, samples, classes] or [samples, classes] after unlearning, after retraining and before
+        unlearning; several files are several models.
+    labels
+        File of the classes.
+    heldout
+        File that says which samples were held out; all others were to be forgotten.
     """
     import numpy as np
     import yaml
@@ -151,7 +172,15 @@ def attempt(file: str, place: str, options: dict[str, Any]) -> str:
     """Try a user's reader, a Python ``file``, on result files at or below the path ``place``; return a text with a line
     for every model that the reader found.
 
-    ``options``: those of the reader. Raises ValueError with one sentence if no path is given, or if the reader fails.
+    Parameters
+    ----------
+    options
+        Those of the reader.
+
+    Raises
+    ------
+    ValueError
+        With one sentence if no path is given, or if the reader fails.
     """
     from unlearning_audit import readers
 
@@ -183,7 +212,12 @@ def _summary(imported: Any, path: Path) -> list[str]:
     """Return lines for the terminal on what was read: files by format, the models of each scenario with remarks on
     them, what was left out and why, and the first ten printed numbers that do not match their samples.
 
-    ``imported``: what `readers.imported` returned; ``path``: the file with all comparisons of printed numbers.
+    Parameters
+    ----------
+    imported
+        What `readers.imported` returned.
+    path
+        The file with all comparisons of printed numbers.
     """
     from unlearning_audit import readers
 

@@ -38,8 +38,15 @@ STUDY: dict[str, Any] = {
 def attempt(file: str, fields: dict[str, Any]) -> str:
     """Run a small study with a user's attack, metric or protocol; return a text with the numbers that it gave.
 
-    ``fields``: further fields of the plug-in's entry in a study, such as its options. Raises ValueError in one sentence
-    if the study is not valid, or if the file fails in it.
+    Parameters
+    ----------
+    fields
+        Further fields of the plug-in's entry in a study, such as its options.
+
+    Raises
+    ------
+    ValueError
+        In one sentence if the study is not valid, or if the file fails in it.
     """
     from unlearning_audit.plugins import registry, source
     from unlearning_audit.plugins.guard import readable

@@ -51,10 +51,15 @@ def metrics(quantities: Iterable[Quantity]) -> dict[str, Compared]:
 def models(metric: Compared, protocol: str, member: Membership) -> Estimate:
     """Return how many models are needed to judge one method by a metric: an exact count, so that its limits equal it.
 
-    ``protocol``: the name of the scenario's protocol; ``member``: the memberships of all models of one method in the
-    scenario. Originals that several models copy are trained once. The adversary's models count only if the metric
-    trains on them, and retrained ones only if the metric compares with them. The note says how many of each kind there
-    are.
+    Originals that several models copy are trained once. The adversary's models count only if the metric trains on them,
+    and retrained ones only if the metric compares with them. The note says how many of each kind there are.
+
+    Parameters
+    ----------
+    protocol
+        The name of the scenario's protocol.
+    member
+        The memberships of all models of one method in the scenario.
     """
     originals, _ = member.originals()
     # Which models count of those that are trained, and of those that are unlearned: all, or only the defender's.

@@ -48,8 +48,13 @@ class Side:
     """A method's numbers by one metric, ``audited``, and what they are compared with, ``reference``: the numbers of
     retrained models, or None if theory gives the value of retraining.
 
-    ``source``: what the ``reference`` is: `RETRAIN`, `CONTROL` or `THEORY`; ``spread``: the standard deviation over
-    retrained models, if the study gives it and there is a single retrained model; else None.
+    Parameters
+    ----------
+    source
+        What the ``reference`` is: `RETRAIN`, `CONTROL` or `THEORY`.
+    spread
+        The standard deviation over retrained models, if the study gives it and there is a single retrained model; else
+        None.
     """
 
     audited: Effect
@@ -109,13 +114,30 @@ class Read:
     """A method's distance from retraining by one metric, as `read` computes it.
 
     A metric with several attacks has a distance by each of them, and one of these stands for all in tables and
-    verdicts. ``side``: the method's numbers, and what they are compared with; ``numbers``: the distances by all
-    attacks, or the one distance of a metric without attacks; ``chance``: those distances with the errors that they have
-    if the method is retraining; ``together``: intervals and p-values that hold for all of them; ``margin``: the range
-    that counts as equivalent, (far, near) around 0; ``chosen``: the index of the distance that stands for all: the
-    largest, or the largest that differs significantly; ``broken``: the loss above which a model is broken; ``differs``:
-    whether the distance differs significantly from 0; ``blind`` bool [attacks]: attacks that do not decide equivalence
-    (None: all decide); ``outlying``: whether a utility lies outside of retrained models on an unbounded scale.
+    verdicts.
+
+    Parameters
+    ----------
+    side
+        The method's numbers, and what they are compared with.
+    numbers
+        The distances by all attacks, or the one distance of a metric without attacks.
+    chance
+        Those distances with the errors that they have if the method is retraining.
+    together
+        Intervals and p-values that hold for all of them.
+    margin
+        The range that counts as equivalent, (far, near) around 0.
+    chosen
+        The index of the distance that stands for all: the largest, or the largest that differs significantly.
+    broken
+        The loss above which a model is broken.
+    differs
+        Whether the distance differs significantly from 0.
+    blind
+        bool [attacks]: attacks that do not decide equivalence (None: all decide).
+    outlying
+        Whether a utility lies outside of retrained models on an unbounded scale.
     """
 
     side: Side
@@ -290,8 +312,13 @@ class Read:
         """Return the distance with the attack standing for all that has the largest absolute distance among those that
         are significant.
 
-        ``p_holm``: the p-value of all attacks together, adjusted over methods and metrics by Holm; if it exceeds α, or
-        is NaN, the distance is returned unchanged. Each attack's own p-value is adjusted by the same factor.
+        Each attack's own p-value is adjusted by the same factor.
+
+        Parameters
+        ----------
+        p_holm
+            The p-value of all attacks together, adjusted over methods and metrics by Holm; if it exceeds α, or is NaN,
+            the distance is returned unchanged.
         """
         if not p_holm <= ALPHA:
             return self
@@ -314,9 +341,15 @@ class Read:
 
         Otherwise the variation of many attacks that find nothing would decide that test. An attack is blind under two
         conditions: it distinguishes neither doing nothing nor this method from retraining, and the 1 − 2α intervals of
-        both lie within twice the margin. ``none``: the distance of doing nothing by this metric; ``p_none`` and
-        ``p_holm``: the adjusted p-values of doing nothing and of this method. If no attack is blind or all are, or if
-        the metric is coarse, the distance is returned unchanged.
+        both lie within twice the margin. If no attack is blind or all are, or if the metric is coarse, the distance is
+        returned unchanged.
+
+        Parameters
+        ----------
+        none
+            The distance of doing nothing by this metric.
+        p_none, p_holm
+            The adjusted p-values of doing nothing and of this method.
         """
         far, near = self.margin
         p_of_none, p_of_method = none._adjusted_p_values(p_none), self._adjusted_p_values(p_holm)
@@ -340,8 +373,12 @@ class Read:
     def with_capped_margin(self, least: float) -> "Read":
         """Return the distance with a margin of at most half of ``least`` on either side of 0.
 
-        ``least``: the lower limit of the interval of the distance between doing nothing and retraining. A method
-        within the margin is then closer to retraining than to doing nothing.
+        A method within the margin is then closer to retraining than to doing nothing.
+
+        Parameters
+        ----------
+        least
+            The lower limit of the interval of the distance between doing nothing and retraining.
         """
         far, near = self.margin  # far < 0 < near
         return replace(self, margin=(max(far, -least / 2), min(near, least / 2)))
@@ -380,8 +417,14 @@ def side_or_reason(method: str, metric: str, effects: Effects, spread: float | N
     The numbers are compared with the value that theory predicts if there is one, else with retrained models. Retraining
     itself is then compared with its control, a set of independently retrained models. A reason is returned in three
     cases: the number is missing; retrained models are missing, or were queried by other attacks or on other samples; or
-    neither models nor samples show how the numbers vary. ``effects``: method → metric → numbers; ``spread``: the known
-    standard deviation over retrained models, used only if there is a single one.
+    neither models nor samples show how the numbers vary.
+
+    Parameters
+    ----------
+    effects
+        Method → metric → numbers.
+    spread
+        The known standard deviation over retrained models, used only if there is a single one.
     """
     effect = effects[method].get(metric)
     if effect is None:
@@ -420,8 +463,11 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
     """Return the distances of several methods from retraining with their joint error; None where their models do not
     correspond.
 
-    ``sides``: for each method its K numbers by one metric, and the weights, float64 [K], with which they are combined
-    to its distance.
+    Parameters
+    ----------
+    sides
+        For each method its K numbers by one metric, and the weights, float64 [K], with which they are combined to its
+        distance.
     """
     if not all(side.corresponds(sides[0][0]) for side, _ in sides):
         return None
@@ -493,8 +539,13 @@ def _combined(effects: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndar
 def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
     """Return the range of distances that count as equivalent: (far, near), far < 0 < near.
 
-    ``margins``: name of a margin → its size. A metric declares the name of its margin, or a size as text. The size is a
-    difference, or a factor by which the number may be larger or smaller (scales "log" and "ratio").
+    A metric declares the name of its margin, or a size as text. The size is a difference, or a factor by which the
+    number may be larger or smaller (scales "log" and "ratio").
+
+    Parameters
+    ----------
+    margins
+        Name of a margin → its size.
     """
     name, scale = side.audited.rule.margin, side.audited.rule.scale
     size = margins[name] if name in margins else float(name)
@@ -526,7 +577,12 @@ def _nearby_end(effect: Effect, number: int) -> str:
     """Return "floor" or "ceiling" if the mean over models of one number lies within two standard errors of the smallest
     or of the largest possible value; else "".
 
-    ``effect``: numbers of one metric; ``number``: the index of the number.
+    Parameters
+    ----------
+    effect
+        Numbers of one metric.
+    number
+        The index of the number.
     """
     value = effect.value[number]  # [models]
     error = np.sqrt((effect.influence[number].mean(axis=0) ** 2).sum())  # over samples
@@ -554,11 +610,21 @@ def read(
 ) -> Read:  # fmt: skip
     """Return a method's distance by one metric; of several attacks the strongest, with intervals that hold for all.
 
-    ``side``: the method's numbers, and what they are compared with; ``margins``: name of a margin, or ``broken_`` and
-    that name → size; ``draws``: how often ``rng`` draws the joint deviations; ``level``: the confidence level;
-    ``utilities``: the number of metrics of utility, by each of which a model may be broken. A false loss by one of them
-    has probability (1 − ``level``)/2, as only one end of an interval counts. With more than two metrics, their level is
-    raised so that all together err with probability 1 − ``level`` at most (Bonferroni).
+    A false loss by one of them has probability (1 − ``level``)/2, as only one end of an interval counts. With more than
+    two metrics, their level is raised so that all together err with probability 1 − ``level`` at most (Bonferroni).
+
+    Parameters
+    ----------
+    side
+        The method's numbers, and what they are compared with.
+    margins
+        Name of a margin, or ``broken_`` and that name → size.
+    draws
+        How often ``rng`` draws the joint deviations.
+    level
+        The confidence level.
+    utilities
+        The number of metrics of utility, by each of which a model may be broken.
     """
     numbers = distances_of(side)
     chance = with_errors_by_chance(side, numbers)
@@ -616,8 +682,13 @@ def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Est
     """Return how much closer to retraining a method is than doing nothing: the distance of doing nothing minus that of
     the method, with the interval of a paired difference.
 
-    ``both``: the joint distances of the method and of doing nothing, in this order (`beside_none`); ``factor``: how
-    many times wider the upper half of the interval is made, because the largest of many distances is large by chance.
+    Parameters
+    ----------
+    both
+        The joint distances of the method and of doing nothing, in this order (`beside_none`).
+    factor
+        How many times wider the upper half of the interval is made, because the largest of many distances is large by
+        chance.
     """
     estimate = both.combined(np.array([[-1.0, 1.0]])).estimates(level=level)[0]
     return replace(estimate, high=estimate.value + factor * (estimate.high - estimate.value))
@@ -627,9 +698,15 @@ def traces_removed(both: Distances, method: Read, none: Read) -> Estimate:
     """Return the share of the distance between doing nothing and retraining that a method removed, at most 1; NaN with
     the reason if doing nothing is not distinguishable.
 
-    ``both``: the joint distances of the method and of doing nothing; ``method`` and ``none``: their distances by one
-    metric. A note says if the method lies on the far side of retraining, which means that it went too far, where the
-    metric can show this (``two_sided``) and the share is known.
+    A note says if the method lies on the far side of retraining, which means that it went too far, where the metric can
+    show this (``two_sided``) and the share is known.
+
+    Parameters
+    ----------
+    both
+        The joint distances of the method and of doing nothing.
+    method, none
+        Their distances by one metric.
     """
     significant = none.differs and none.largest > 0
     share = share_closed(distances=both, significant=significant, factor=method.factor_of_largest)

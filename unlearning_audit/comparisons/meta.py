@@ -61,11 +61,21 @@ def evaluate(
     """Return rows on how good each metric is, with the columns metric, property, scenario, value, ci_low, ci_high, n
     and note.
 
-    ``records``: all rows of metrics of a study; ``quantities``: the numbers that metrics declare, of which those with
-    ``comparisons`` are compared with each other; ``broken``: a method counts as broken in a scenario if the lower limit
-    of its loss of test accuracy against retraining ("accuracy_gap") is above this; ``members``: scenario → its protocol
-    and the memberships of its models, which are counted for the property "models" (None: it is left out). A property
-    that the study cannot show has no row. A property that it could show but does not has a row with NaN and the reason.
+    A property that the study cannot show has no row. A property that it could show but does not has a row with NaN and
+    the reason.
+
+    Parameters
+    ----------
+    records
+        All rows of metrics of a study.
+    quantities
+        The numbers that metrics declare, of which those with ``comparisons`` are compared with each other.
+    broken
+        A method counts as broken in a scenario if the lower limit of its loss of test accuracy against retraining
+        ("accuracy_gap") is above this.
+    members
+        Scenario → its protocol and the memberships of its models, which are counted for the property "models" (None: it
+        is left out).
     """
     compared = metrics(quantities)
     properties: list[dict[str, Any]] = []
@@ -122,8 +132,12 @@ def common_scenario(rows: list[dict[str, Any]], label: str) -> str:
     Metrics can be compared only on the same models, so all properties come from one scenario if possible: the one in
     which most metrics have the property power. If this scenario has no row of ``label``, it is the one in which most
     metrics have such a row; the property "models" stays with the first choice. Of scenarios with equally many metrics,
-    the first is taken. Rows without a value do not count, unless no row of their property has a value. ``rows``: rows
-    of `evaluate`.
+    the first is taken. Rows without a value do not count, unless no row of their property has a value.
+
+    Parameters
+    ----------
+    rows
+        Rows of `evaluate`.
     """
     with_values = {row["property"] for row in rows if not math.isnan(row["value"])}
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))  # property → scenario → count of metrics
@@ -182,8 +196,14 @@ def _agreements_of_metrics(records: list[Record], compared: dict[str, Compared],
 def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> Iterator[tuple[str, Estimate]]:
     """Yield (name of a property, Estimate) for each property of one metric that the results of one scenario can show.
 
-    ``records``: the metric's rows there; ``broken``: the methods that leave broken models there; monotonicity is
-    computed without them. Grounding, separation and power need a scenario without axes (budgets or sizes).
+    Grounding, separation and power need a scenario without axes (budgets or sizes).
+
+    Parameters
+    ----------
+    records
+        The metric's rows there.
+    broken
+        The methods that leave broken models there; monotonicity is computed without them.
     """
     # ``place``: budget, size, pair and model of a table, by name, as far as they are fixed there.
     tables = [(dict(place), t) for place, t in _tables_by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS).items()]
@@ -212,11 +232,19 @@ def _tables_by_place(
     records: list[Numbered], *, axes: tuple[str, ...] = (), seeds: tuple[str, ...] = ()
 ) -> dict[tuple[tuple[str, Any], ...], Table]:
     """Return the methods' rows for each combination of values of ``axes`` and ``seeds``: (name, value) pairs → method →
-    row. The key has no pair for an axis or seed that is not fixed in these rows.
+    row.
 
-    ``axes``: names of the study's axes, such as the budget; ``seeds``: fields of a row that tell splits or models
-    apart. Of several rows of a method in one combination, the one with the fewest other axes and fields is kept,
-    because it is the most general; of equal ones the last.
+    The key has no pair for an axis or seed that is not fixed in these rows.
+
+    Of several rows of a method in one combination, the one with the fewest other axes and fields is kept, because it is
+    the most general; of equal ones the last.
+
+    Parameters
+    ----------
+    axes
+        Names of the study's axes, such as the budget.
+    seeds
+        Fields of a row that tell splits or models apart.
     """
     tables: dict[tuple[Any, ...], Table] = defaultdict(dict)
     fewest: dict[tuple[Any, ...], int] = {}  # how many other axes and fields the row that is kept has
@@ -246,8 +274,12 @@ def _standard_error(row: Row) -> float:
 def grounding(metric: Compared, table: Table) -> Estimate:
     """Return the difference of retraining from the ideal score, with its interval, which should contain 0.
 
-    ``table``: method → row. The result is NaN, with the reason, if the metric has no ideal score or retraining has no
-    value.
+    The result is NaN, with the reason, if the metric has no ideal score or retraining has no value.
+
+    Parameters
+    ----------
+    table
+        Method → row.
     """
     if math.isnan(metric.how.ideal):
         return empty(n=0, note="no value is known for perfect unlearning")
@@ -261,8 +293,12 @@ def grounding(metric: Compared, table: Table) -> Estimate:
 def separation(metric: Compared, table: Table) -> Estimate:
     """Return how far retraining is from doing nothing: the difference of their goodness in standard errors, ± 1.96.
 
-    ``table``: method → row. The result is NaN, with the reason, if one of the two has no value or no interval, or both
-    intervals have no width.
+    The result is NaN, with the reason, if one of the two has no value or no interval, or both intervals have no width.
+
+    Parameters
+    ----------
+    table
+        Method → row.
     """
     both = [table[method] for method in ("retrain", "none") if method in table and not math.isnan(table[method].value)]
     if len(both) < 2:
@@ -278,11 +314,17 @@ def separation(metric: Compared, table: Table) -> Estimate:
 def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
     """Return the share of the pairs of methods that a metric distinguishes, each at an error rate of 5 %.
 
-    ``table``: method → row; ``seeds``: such tables of single pairs of splits, or of single models. If two methods have
-    values in at least three of these tables, the test is Student's t on the differences, so that what methods share
-    cancels. Otherwise the limit is 1.96 standard errors of a difference of two independent numbers, which is too wide.
-    Pairs of methods with neither such values nor intervals are skipped; the result is NaN, with the reason, if all
-    pairs are. The control of retraining is left out.
+    If two methods have values in at least three of these tables, the test is Student's t on the differences, so that
+    what methods share cancels. Otherwise the limit is 1.96 standard errors of a difference of two independent numbers,
+    which is too wide. Pairs of methods with neither such values nor intervals are skipped; the result is NaN, with the
+    reason, if all pairs are. The control of retraining is left out.
+
+    Parameters
+    ----------
+    table
+        Method → row.
+    seeds
+        Such tables of single pairs of splits, or of single models.
     """
     rows = {m: row for m, row in table.items() if m not in CONTROLS and not math.isnan(row.value)}
     by_seed = {m: np.array([of_seed[m].value if m in of_seed else math.nan for of_seed in seeds]) for m in rows}
@@ -340,10 +382,15 @@ def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable
     """Return the mean over methods of Spearman's ρ between budget and goodness; −1 means that goodness falls with every
     step, as theory predicts.
 
-    ``budgets``: ε → method → row. Retraining and its control are left out, because theory predicts no fall there. Also
-    left out are methods that leave ``broken`` models, for which theory predicts nothing, methods that lack a value, and
-    methods whose values do not vary. The interval is over methods. The result is NaN, with the reason, for fewer than
-    three budgets, and if no method is left.
+    Retraining and its control are left out, because theory predicts no fall there. Also left out are methods that leave
+    ``broken`` models, for which theory predicts nothing, methods that lack a value, and methods whose values do not
+    vary. The interval is over methods. The result is NaN, with the reason, for fewer than three budgets, and if no
+    method is left.
+
+    Parameters
+    ----------
+    budgets
+        ε → method → row.
     """
     epsilons = sorted(budgets)
     # The methods with a row at every budget.

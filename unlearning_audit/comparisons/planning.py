@@ -60,11 +60,16 @@ def seed_rows(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, 
     """Return rows of what more training seeds, and more unlearning seeds of each, would bring: half-widths of the
     difference in mean confidence from retraining, for every method with separate spreads over both.
 
-    ``numbers``: method → metric rows. A metric takes part if its file names its two spreads in ``SEEDS``: rows of
-    standard deviations over originals, and over models of one original. Let σ_retrained be the latter of these two
-    spreads by retrained models, each of which is trained anew. Then se² = σ²_training/p + (σ²_unlearning +
-    σ²_retrained)/(p·m) for p originals, each with m models, and as many retrained ones. Retraining and its control, and
-    methods without both spreads, are skipped; so are all methods if the spread of retrained models is not known.
+    A metric takes part if its file names its two spreads in ``SEEDS``: rows of standard deviations over originals, and
+    over models of one original. Let σ_retrained be the latter of these two spreads by retrained models, each of which
+    is trained anew. Then se² = σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for p originals, each with m
+    models, and as many retrained ones. Retraining and its control, and methods without both spreads, are skipped; so
+    are all methods if the spread of retrained models is not known.
+
+    Parameters
+    ----------
+    numbers
+        Method → metric rows.
     """
     plans = []
     rows_of_method = {
@@ -142,8 +147,12 @@ def _requirements_of_retrained(method: str, read: Read) -> list[dict[str, Any]]:
 def least_distance(read: Read) -> float:
     """Return the least true distance from retraining that this study would detect with power .8, on the metric's scale.
 
-    ``read``: a method's distance by the metric; of several attacks, the one that stands for all counts. For models
-    without partners, the result is inf if it is unknown how models vary.
+    For models without partners, the result is inf if it is unknown how models vary.
+
+    Parameters
+    ----------
+    read
+        A method's distance by the metric; of several attacks, the one that stands for all counts.
     """
     if not read.side.paired:
         reference, models = retrained.Reference.from_read(read), retrained.models_today(read)
@@ -156,8 +165,13 @@ def forecast(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
     """Predict the row that `resolution_rows` would return for a study with ``pairs`` times as many units and ``models``
     times as many models.
 
-    ``rows``: the rows of `resolution_rows` for one method by one metric, each column → value. The row of the present
-    study is returned unchanged if ``rows`` has none with more pairs, because the interval does not narrow then.
+    The row of the present study is returned unchanged if ``rows`` has none with more pairs, because the interval does
+    not narrow then.
+
+    Parameters
+    ----------
+    rows
+        The rows of `resolution_rows` for one method by one metric, each column → value.
     """
     today = next(row for row in rows if row["what"] == TODAY)
     if not any(row["what"] == PAIRS for row in rows):
@@ -243,8 +257,13 @@ def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknow
     The sentence has a clause for each assumption on the true distance: that the method is like retraining, or that the
     distance is the upper or the lower limit of its interval. If larger studies decide under some assumptions, only
     these are named; else those under which a study of the present size may decide; else the sentence is `NEITHER`.
-    ``needs``: rows of `requirements`; ``unknown``: metrics that cannot be compared with anything; if there are any, the
-    sentence names them instead.
+
+    Parameters
+    ----------
+    needs
+        Rows of `requirements`.
+    unknown
+        Metrics that cannot be compared with anything; if there are any, the sentence names them instead.
     """
     if unknown:
         return f"nothing to compare with by {', '.join(unknown)}"
@@ -310,9 +329,16 @@ def _row(
     """Return the row of one ``design``: its size, half-width (``factor`` times that of a single number), least distance
     and variance ``components``.
 
-    ``place``: metric, method, attack and unit of the row; ``part`` and ``times``: the design has ``times`` as much of
-    ``part`` as the study; ``chance``: the variance components if the method were retraining (None: ``components``);
-    ``varies_by``: what the number varies by then, one of `effects.CHANCES`.
+    Parameters
+    ----------
+    place
+        Metric, method, attack and unit of the row.
+    part, times
+        The design has ``times`` as much of ``part`` as the study.
+    chance
+        The variance components if the method were retraining (None: ``components``).
+    varies_by
+        What the number varies by then, one of `effects.CHANCES`.
     """
     half_width = resolution.half_width(components=components.widened(factor), design=design)
     return {

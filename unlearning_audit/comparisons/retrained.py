@@ -25,10 +25,18 @@ MOST = 256
 class Reference:
     """The variances of a distance between audited and retrained models without partners.
 
-    ``sampled``: the variance over samples; ``spread``: the variance of one model; ``audited``: the number of audited
-    models; ``widening``: how many times wider intervals are than those of one number alone, because they hold for
-    several attacks; ``known``: whether the spread is given for a single retrained model. With more retrained models it
-    is estimated.
+    Parameters
+    ----------
+    sampled
+        The variance over samples.
+    spread
+        The variance of one model.
+    audited
+        The number of audited models.
+    widening
+        How many times wider intervals are than those of one number alone, because they hold for several attacks.
+    known
+        Whether the spread is given for a single retrained model. With more retrained models it is estimated.
     """
 
     sampled: float
@@ -70,8 +78,14 @@ class Reference:
         with probability ``power``.
 
         This is the larger of two results: by the variation of models, whose estimate with ``dof`` degrees of freedom
-        varies too (noncentral t), and by the variation of samples. ``retrained``: the number of retrained models;
-        ``tail``: the probability outside one end of the interval.
+        varies too (noncentral t), and by the variation of samples.
+
+        Parameters
+        ----------
+        retrained
+            The number of retrained models.
+        tail
+            The probability outside one end of the interval.
         """
         quantile = self.widening * float(stats.t_quantile(p=1 - tail, dof=dof))
         # Both in standard errors; the first is the noncentrality with which t exceeds the quantile with ``power``.

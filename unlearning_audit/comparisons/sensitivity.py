@@ -43,9 +43,13 @@ class Sensitivity:
     """What a scenario can show: its ``state``, one of `decide.STATES` or "" if it can give verdicts, and the ``reason``
     in one clause.
 
-    ``least``: metric → the lower limit of the distance of doing nothing, where that distance is significant and the
-    limit above 0; ``has_none``: whether the scenario has the method `none` (doing nothing), with models that show how
-    models vary.
+    Parameters
+    ----------
+    least
+        Metric → the lower limit of the distance of doing nothing, where that distance is significant and the limit
+        above 0.
+    has_none
+        Whether the scenario has the method `none` (doing nothing), with models that show how models vary.
     """
 
     state: str
@@ -60,8 +64,13 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     It cannot if no distance shows how models vary, or there is no distance at all; if two groups of retrained models
     differ; or if no metric distinguishes doing nothing from retraining, where doing nothing is part of the scenario. A
     metric does if the adjusted p-value of doing nothing is at most α and the lower limit of its distance is above 0.
-    ``reads`` and ``p_holm``: method → deciding metric → distance and adjusted p-value; ``why``: a sentence on why doing
-    nothing may leave nothing to find (`explanation`).
+
+    Parameters
+    ----------
+    reads, p_holm
+        Method → deciding metric → distance and adjusted p-value.
+    why
+        A sentence on why doing nothing may leave nothing to find (`explanation`).
     """
     none = reads.get(NONE, {})
     significant = {metric: read for metric, read in none.items() if p_holm[NONE][metric] <= decide.ALPHA}
@@ -94,7 +103,11 @@ def reason(row: dict[str, Any]) -> str:
     """Return the reason for the state of a scenario from the note in a row of verdicts.csv, without further remarks.
 
     The reason is the first clause of the note, or the whole note of a method without a distance (`NO_DISTANCE`).
-    ``row``: column → value; its verdict is one of `decide.STATES`.
+
+    Parameters
+    ----------
+    row
+        Column → value; its verdict is one of `decide.STATES`.
     """
     return str(row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0])
 
@@ -103,8 +116,13 @@ def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Estimate]:
     """Return the accuracy of one method's models for each role of samples ("retain", "forget" …), and the share of the
     most frequent class under "most_frequent".
 
-    ``numbers``: the metric rows of that method. Failures, rows with the value NaN, and rows that are narrowed down by
-    more than a role, such as those of single pairs or models, are skipped.
+    Failures, rows with the value NaN, and rows that are narrowed down by more than a role, such as those of single
+    pairs or models, are skipped.
+
+    Parameters
+    ----------
+    numbers
+        The metric rows of that method.
     """
     names = {"accuracy": "", "majority_share": "most_frequent"}  # "": the role is the name
     return {
@@ -131,10 +149,19 @@ def explanation(
 ) -> str:  # fmt: skip
     """Return a sentence on why doing nothing is not distinguishable from retraining, and on what to change.
 
-    ``shares``: accuracy of the models before unlearning by role ("retain", "forget", "heldout"), and "most_frequent",
-    the share of the most frequent class, as far as they are known; ``least_distance``: the distance that the scenario
-    detects with power .8; ``margin``: the distance that it should detect; ``more``: what should be added; ``measured``:
-    the distance of doing nothing, where it lies beyond the margin.
+    Parameters
+    ----------
+    shares
+        Accuracy of the models before unlearning by role ("retain", "forget", "heldout"), and "most_frequent", the share
+        of the most frequent class, as far as they are known.
+    least_distance
+        The distance that the scenario detects with power .8.
+    margin
+        The distance that it should detect.
+    more
+        What should be added.
+    measured
+        The distance of doing nothing, where it lies beyond the margin.
     """
     retained, frequent = shares.get("retain"), shares.get("most_frequent")
     if retained and frequent and retained.low <= frequent.value:

@@ -20,8 +20,14 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
     its 95 % interval ``low`` to ``high``. ``best`` and ``worst`` are the ranks that it may have, at 95 % for all
     methods at once; ``methods`` is the number of methods that are ranked. Of several attacks each method's strongest
     counts, as in a verdict; the sign of a distance does not. Return [] if scenarios have no common metric or fewer than
-    two common methods. ``margins``: name of a margin → its size; ``draws``: how often joint deviations are drawn, from
-    ``seed``.
+    two common methods.
+
+    Parameters
+    ----------
+    margins
+        Name of a margin → its size.
+    draws
+        How often joint deviations are drawn, from ``seed``.
     """
     metric = _first_common_metric(scenarios)
     if metric is None:
@@ -46,9 +52,20 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
 def distances_in_margins(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
     """Return the distances of methods from retraining in units of their margins, with their joint error.
 
-    ``sides``: method → its numbers by one metric, of which that of its strongest attack is used; ``margins``: name of a
-    margin → its size. A distance below retraining is measured by the margin on that side, which is negative, so that
-    all results are positive. Raises ValueError if the methods' models do not correspond.
+    A distance below retraining is measured by the margin on that side, which is negative, so that all results are
+    positive.
+
+    Parameters
+    ----------
+    sides
+        Method → its numbers by one metric, of which that of its strongest attack is used.
+    margins
+        Name of a margin → its size.
+
+    Raises
+    ------
+    ValueError
+        If the methods' models do not correspond.
     """
     strongest = []
     for side in sides.values():

@@ -23,11 +23,23 @@ TIE = 0.01
 class Trial:
     """The result of one setting of a method after a round.
 
-    ``number``: the index of the setting, 0 for the one that the study names; ``options``: the setting; ``pairs``: how
-    many pairs it was tried on; ``distance``: the largest distance from retraining by a deciding metric, in margins,
-    with its standard ``error``; ``metric`` and ``margin``: that metric and its margin; ``lost``: the largest loss of
-    utility against retraining, in margins (above 1 it is too much); ``seconds`` of the method alone; ``note``: why
-    there is no distance, which is then infinite, or "".
+    Parameters
+    ----------
+    number
+        The index of the setting, 0 for the one that the study names.
+    options
+        The setting.
+    pairs
+        How many pairs it was tried on.
+    distance
+        The largest distance from retraining by a deciding metric, in margins, with its standard ``error``.
+    metric, margin
+        That metric and its margin.
+    lost
+        The largest loss of utility against retraining, in margins (above 1 it is too much); ``seconds`` of the method
+        alone.
+    note
+        Why there is no distance, which is then infinite, or "".
     """
 
     number: int
@@ -48,9 +60,14 @@ def settings(
     """Return the settings to try: the ``study``'s own options, then ``trials`` others of the ``space``; fewer if it has
     no more.
 
-    ``space``: option → list of values, or a mapping with low and high. With log true, values are drawn evenly in their
-    logarithms; they are whole numbers where both ends are. Options that are not in ``space`` keep the study's values.
-    ``seed``: of the Sobol sequence.
+    Parameters
+    ----------
+    space
+        Option → list of values, or a mapping with low and high. With log true, values are drawn evenly in their
+        logarithms; they are whole numbers where both ends are. Options that are not in ``space`` keep the study's
+        values.
+    seed
+        Of the Sobol sequence.
     """
     from scipy.stats import qmc
 
@@ -111,8 +128,13 @@ def flatness(trials: Sequence[Trial]) -> float:
     """Return the share of settings that cannot be distinguished from the one nearest to retraining, because their
     distances differ by at most the standard error of the difference and they do not lose too much utility.
 
-    ``trials``: the results of the first round, which tries all settings. 1 means that no option matters; a small share
-    means that few settings are good. Settings that failed do not count as near; NaN if all failed.
+    Settings that failed do not count as near; NaN if all failed.
+
+    Parameters
+    ----------
+    trials
+        The results of the first round, which tries all settings. 1 means that no option matters; a small share means
+        that few settings are good.
     """
     nearest = min(trials, key=_rank_key)
     if not any(math.isfinite(trial.distance) for trial in trials):

@@ -36,8 +36,18 @@ class Judgement:
 class _Judged:
     """The distances of one method by all metrics, and what was decided on them.
 
-    ``reads``: metric → distance; ``missing``: metric → why there is no distance; ``utilities``: the metrics that
-    measure utility; ``failed``: why the method failed, or ""; ``p_holm``: deciding metric → adjusted p-value.
+    Parameters
+    ----------
+    reads
+        Metric → distance.
+    missing
+        Metric → why there is no distance.
+    utilities
+        The metrics that measure utility.
+    failed
+        Why the method failed, or "".
+    p_holm
+        Deciding metric → adjusted p-value.
     """
 
     reads: dict[str, Read]
@@ -135,9 +145,19 @@ def _judge(
 ) -> _Judged:
     """Compute the distances of one ``method`` by all metrics that any method has.
 
-    ``effects``: method → metric → numbers; ``failed``: why this method failed, or ""; ``spreads``: name of a metric, of
-    its margin, or `decide.EVERY` → known standard deviation over retrained models; the first of these that is there
-    counts. ``seed``: of the joint draws; ``options``: ``margins``, ``draws`` and ``level`` for `distances.read`.
+    Parameters
+    ----------
+    effects
+        Method → metric → numbers.
+    failed
+        Why this method failed, or "".
+    spreads
+        Name of a metric, of its margin, or `decide.EVERY` → known standard deviation over retrained models; the first
+        of these that is there counts.
+    seed
+        Of the joint draws.
+    options
+        ``margins``, ``draws`` and ``level`` for `distances.read`.
     """
     reads, missing = {}, {}
     rules = {name: effect.rule for by_metric in effects.values() for name, effect in by_metric.items()}
@@ -193,8 +213,14 @@ def _why_nothing_is_found(reads: list[Read], accuracies: Mapping[str, Estimate])
     a distance whose variation is known.
 
     The sentence is about the metric whose least detectable distance is smallest in units of its margin. If doing
-    nothing lies beyond the margin by some metrics, only these are considered. ``reads``: the distances of doing
-    nothing; ``accuracies``: role of samples → accuracy of the models before unlearning.
+    nothing lies beyond the margin by some metrics, only these are considered.
+
+    Parameters
+    ----------
+    reads
+        The distances of doing nothing.
+    accuracies
+        Role of samples → accuracy of the models before unlearning.
     """
     reads = [read for read in reads if not read.unrepeated]
     beyond = [read for read in reads if read.distance.estimate.value > read.margin[1]]
@@ -288,9 +314,15 @@ def _beside_none(read: Read, none: Read | None) -> tuple[Estimate, Estimate]:
     """Return how much closer to retraining a method is than doing nothing, and the share of traces that it removed, by
     one metric.
 
-    ``read``: the distance of the method; ``none``: that of doing nothing; None for doing nothing itself, for a metric
-    of utility, and where doing nothing has no distance. Both results are `NOTHING` then, and where the variation of
-    both methods' models is unknown. Where their models do not correspond, the share has a note that says so.
+    Where their models do not correspond, the share has a note that says so.
+
+    Parameters
+    ----------
+    read
+        The distance of the method.
+    none
+        That of doing nothing; None for doing nothing itself, for a metric of utility, and where doing nothing has no
+        distance. Both results are `NOTHING` then, and where the variation of both methods' models is unknown.
     """
     if none is None or (read.unrepeated and none.unrepeated):
         return NOTHING, NOTHING
@@ -316,8 +348,18 @@ def _verdict_and_needs(
     A method that failed, or has no distance by a deciding metric, gets a row without numbers that says why. Otherwise
     the row has the numbers of the metric that determines the class (`decide.classify`), and for an equivalent method
     the interval of the test of equivalence. Where no deciding distance shows how models vary, the class is
-    `decide.NO_YARDSTICK`. ``judgement``: the method's results; ``row_of``: (method, metric) → row of `_distance_rows`;
-    ``scenario``: what the scenario can show; ``coarse``: metrics that are too coarse to show equivalence.
+    `decide.NO_YARDSTICK`.
+
+    Parameters
+    ----------
+    judgement
+        The method's results.
+    row_of
+        (method, metric) → row of `_distance_rows`.
+    scenario
+        What the scenario can show.
+    coarse
+        Metrics that are too coarse to show equivalence.
     """
     numbers = ("distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm",
                "share_closed", "share_low", "share_high")  # fmt: skip
@@ -418,11 +460,19 @@ def _class_in_state(method: str, verdict: str, scenario: Sensitivity) -> tuple[s
 def _rank_rows(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: int) -> list[dict[str, Any]]:
     """Return rows of the ranks that every method may have by each deciding metric; 1 = closest to retraining.
 
-    The columns are metric, method, distance, best, worst, methods (how many are ranked) and ahead. ``judged``: method →
-    results; ``useless``: methods that failed or left broken models; ``draws`` and ``seed``: of the joint draws. A
-    method's distance is the one that stands for all attacks; its sign does not count. Only methods whose models
-    correspond are ranked; a metric with fewer than two such methods is skipped, and so is one without repeated models.
-    The column ``ahead`` counts the methods that are proven to be closer, without references and ``useless`` methods.
+    The columns are metric, method, distance, best, worst, methods (how many are ranked) and ahead. A method's distance
+    is the one that stands for all attacks; its sign does not count. Only methods whose models correspond are ranked; a
+    metric with fewer than two such methods is skipped, and so is one without repeated models. The column ``ahead``
+    counts the methods that are proven to be closer, without references and ``useless`` methods.
+
+    Parameters
+    ----------
+    judged
+        Method → results.
+    useless
+        Methods that failed or left broken models.
+    draws, seed
+        Of the joint draws.
     """
     rows = []
     for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.reads_by(deciding=True)):

@@ -4,11 +4,16 @@ import numpy as np
 
 
 def pairs_problem(pair: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> str:
-    """Return what is wrong with pairs of canaries, or "". Of each pair, a model must have forgotten one sample, and the
-    other must be held out.
+    """Return what is wrong with pairs of canaries, or "".
 
-    ``pair`` int64 [samples], the number of the pair, −1 for samples that are not canaries; ``forget`` and ``heldout``
-    bool [models, samples].
+    Of each pair, a model must have forgotten one sample, and the other must be held out.
+
+    Parameters
+    ----------
+    pair
+        int64 [samples]: the number of the pair, −1 for samples that are not canaries.
+    forget, heldout
+        bool [models, samples].
     """
     number, count = np.unique(pair[pair >= 0], return_counts=True)
     if not len(number):

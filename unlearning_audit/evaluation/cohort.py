@@ -21,9 +21,16 @@ DECLARE = "a file that reads them says so in a line NEEDS"
 class Cohort:
     """Batches of models, stacked along the models; files are read on first use.
 
-    ``data_file``: the file of samples (`Data`); ``splits``: the memberships, one file for each batch;
-    ``signal_files``: file of logits → files of other signals of the same models; ``hidden``: file of logits → the file
-    of their last hidden layer (`Features`).
+    Parameters
+    ----------
+    data_file
+        The file of samples (`Data`).
+    splits
+        The memberships, one file for each batch.
+    signal_files
+        File of logits → files of other signals of the same models.
+    hidden
+        File of logits → the file of their last hidden layer (`Features`).
     """
 
     data_file: str
@@ -152,9 +159,16 @@ MASKS = ("train", "forget", "heldout")
 class Targets:
     """Models of the defender, such as the audited ones after unlearning: their logits and memberships.
 
-    ``logits`` float32 [models, samples, classes]; ``labels`` int64 [samples] or [models, samples], as
-    models were trained; ``forget``, ``heldout`` and ``retain`` bool [models, samples]; ``split`` and ``block`` int64
-    [models]: models of one block share samples, and models of one split in a block forget the same ones.
+    Parameters
+    ----------
+    logits
+        float32 [models, samples, classes].
+    labels
+        int64 [samples] or [models, samples]: as models were trained.
+    forget, heldout, retain
+        bool [models, samples].
+    split, block
+        int64 [models]: models of one block share samples, and models of one split in a block forget the same ones.
     """
 
     logits: np.ndarray
@@ -181,8 +195,12 @@ def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
     """Return log p (the mean over scored tokens) of each sample's views (variants of it, such as paraphrases), float64
     [models, samples, k]; NaN where there is none.
 
-    ``logits`` [models, rows, 2]: those of language models are (φ, 0), where φ = log p/(1 − p); ``views`` int64
-    [samples, k], the rows of the views, −1 where there is none.
+    ``logits`` [models, rows, 2]: those of language models are (φ, 0), where φ = log p/(1 − p).
+
+    Parameters
+    ----------
+    views
+        int64 [samples, k]: the rows of the views, −1 where there is none.
     """
     wide = logits.astype(np.float64)
     logp = -np.logaddexp(0.0, wide[..., 1] - wide[..., 0])
@@ -192,8 +210,11 @@ def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
 def by_logits(*populations: tuple[Sequence[str], Sequence[str]]) -> dict[str, list[str]]:
     """Return file of logits → the files of other signals of the same models: the ``signal_files`` of a `Cohort`.
 
-    ``populations``: for each population, its files of logits, one for each batch, and its files of signals: those of
-    all batches for one signal, then those of all batches for the next.
+    Parameters
+    ----------
+    populations
+        For each population, its files of logits, one for each batch, and its files of signals: those of all batches for
+        one signal, then those of all batches for the next.
     """
     files: dict[str, dict[str, None]] = {}  # a dict keeps the order, and populations may share files
     for logits, signals in populations:

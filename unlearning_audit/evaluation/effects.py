@@ -195,10 +195,16 @@ def several(
 ) -> Effect:  # fmt: skip
     """Return an effect with one number per model for each of several attacks.
 
-    ``names`` [K]: the attacks; ``parts`` [K]: the statistic of each, with what `Effect` needs per model; ``unit`` and
-    ``split`` int64 [models]: models of different units share only samples, models of one unit and one split are
-    repetitions; ``rule``: how the numbers are compared with retraining; ``index`` int64 [rows]: the samples (None:
-    0, 1, 2 …).
+    ``names`` [K]: the attacks; ``parts`` [K]: the statistic of each, with what `Effect` needs per model.
+
+    Parameters
+    ----------
+    unit, split
+        int64 [models]: models of different units share only samples, models of one unit and one split are repetitions.
+    rule
+        How the numbers are compared with retraining.
+    index
+        int64 [rows]: the samples (None: 0, 1, 2 …).
     """
     fields = ("value", "influence", "imagined")
     arrays: dict[str, Any] = {name: np.stack([getattr(part, name) for part in parts]) for name in fields}
@@ -219,10 +225,15 @@ _FIELDS = {
 
 
 def write(path: str | Path, effects: dict[str, Effect]) -> None:
-    """Write ``effects.npz`` atomically; ``effects``: name of a number → effect.
+    """Write ``effects.npz`` atomically.
 
     Each field is stored as an array "name.field", influences as float32. Empty arrays stand for no ``ideal``, ``p`` or
     ``latent``, and ±`NO_END` for an infinite limit, since files contain neither NaN nor infinite values.
+
+    Parameters
+    ----------
+    effects
+        Name of a number → effect.
     """
     arrays: dict[str, Any] = {"metrics": np.array(list(effects), "U")}
     for name, effect in effects.items():

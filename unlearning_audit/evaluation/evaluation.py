@@ -318,10 +318,24 @@ class Evaluation(Cohort):
 
     def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return a signal of `unlearning_audit.signals` on the samples ``rows`` int64 [rows], float64 [chosen models,
-        rows, …]. NaN where a model has no value for a sample.
+        rows, …].
 
-        ``files``: the logits of the models; ``models`` bool [models]. Signals with a function ``values`` are computed
-        by it; all others are read from the files that belong to ``files``. Raises ArtifactError if there are none.
+        NaN where a model has no value for a sample.
+
+        Signals with a function ``values`` are computed by it; all others are read from the files that belong to
+        ``files``.
+
+        Parameters
+        ----------
+        files
+            The logits of the models.
+        models
+            bool [models].
+
+        Raises
+        ------
+        ArtifactError
+            If there are none.
         """
         if registry.defines("signals", name, None, "values"):
             return np.asarray(registry.load("signals", name).values(self, files, models, rows))
@@ -411,9 +425,15 @@ class Evaluation(Cohort):
         """Return why imported models do not suffice for an attack that failed in this ``form``, or "" if the failure is
         the attack's own.
 
-        ``error``: the failure; ``file``: the attack's. Only a ValueError can mean that models do not suffice. Without
-        the shadow models of this form, the sentence says so, and quotes the message of a user's attack. With them, it
-        is the message of an attack of the library, while a user's attack is itself at fault.
+        With them, it is the message of an attack of the library, while a user's attack is itself at fault.
+
+        Parameters
+        ----------
+        error
+            The failure.
+        file
+            The attack's. Only a ValueError can mean that models do not suffice. Without the shadow models of this form,
+            the sentence says so, and quotes the message of a user's attack.
         """
         if not self.imported or form not in ("trained", "unlearned") or not isinstance(error.__cause__, ValueError):
             return ""

@@ -49,11 +49,21 @@ DIVERGED = 0.5
 def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Membership, Logits | Published]:
     """Read the files of one population of models; return its data, its memberships and its logits.
 
-    ``files``: ``logits``, ``labels``, ``train`` and so on (see the module's docstring) → path; ``population``: its
-    name, such as "target" or "retrain". If ``files`` has ``published``, a file of scores and readings of other people's
-    results, only this file is read, and `Published` takes the place of logits. The data's ``x`` is float32
-    [samples, 0], because samples are known by number only. Raises ValueError that names the file, what is wrong and
-    what to do.
+    If ``files`` has ``published``, a file of scores and readings of other people's results, only this file is read, and
+    `Published` takes the place of logits. The data's ``x`` is float32 [samples, 0], because samples are known by number
+    only.
+
+    Parameters
+    ----------
+    files
+        ``logits``, ``labels``, ``train`` and so on (see the module's docstring) → path.
+    population
+        Its name, such as "target" or "retrain".
+
+    Raises
+    ------
+    ValueError
+        That names the file, what is wrong and what to do.
     """
     if "published" in files:
         published = Published.read(files["published"])
@@ -73,9 +83,18 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
 def memberships(files: Mapping[str, str | Path], population: str, data: Data, models: int) -> Membership:
     """Read the memberships of models whose samples, ``data``, are known already.
 
-    ``models``: how many models there are; ``files``: the names of the module's docstring, but for logits and labels →
-    path; test.npy adds to the data's own test part. Raises ValueError that names the file, what is wrong and what to
-    do.
+    Parameters
+    ----------
+    models
+        How many models there are.
+    files
+        The names of the module's docstring, but for logits and labels → path; test.npy adds to the data's own test
+        part.
+
+    Raises
+    ------
+    ValueError
+        That names the file, what is wrong and what to do.
     """
     source, shape = _Source(files), (models, len(data.y))
     headers.check(source.files, shape)
@@ -89,8 +108,12 @@ def _membership(
     """Read and check the masks, splits, weights and canaries of the models called ``population``, such as "target" or
     "retrain"; return them.
 
-    ``shape``: the numbers of models and samples; ``test`` bool [samples]: the test part; ``labels`` int64 [models,
-    samples] if models have different ones, else None.
+    Parameters
+    ----------
+    shape
+        The numbers of models and samples.
+    test
+        bool [samples]: the test part; ``labels`` int64 [models, samples] if models have different ones, else None.
     """
     masks = _masks(source, *shape, test, population)
     split, block = _splits_and_blocks(source, masks)
@@ -199,9 +222,22 @@ def _masks(source: _Source, models: int, samples: int, test: np.ndarray, populat
     """Load or infer "train", "forget" and "heldout", name → bool [models, samples]; check that no model was trained on
     test or held-out samples, and that it was trained on what it has to forget.
 
-    ``models`` and ``samples``: their numbers; ``test`` bool [samples]: the test part; ``population``: whose masks these
-    are. Retrained models must not have seen a part of the forget set; the whole set is added to their train here,
-    because a forget set is a part of train in all memberships. Raises ValueError that names the file.
+    Retrained models must not have seen a part of the forget set; the whole set is added to their train here, because a
+    forget set is a part of train in all memberships.
+
+    Parameters
+    ----------
+    models, samples
+        Their numbers.
+    test
+        bool [samples]: the test part.
+    population
+        Whose masks these are.
+
+    Raises
+    ------
+    ValueError
+        That names the file.
     """
     masks = {name: source.mask(name, models, samples) for name in ("train", "forget", "heldout") if name in source}
     forget = masks.get("forget", np.zeros((models, samples), bool))

@@ -12,9 +12,16 @@ from unlearning_audit.evaluation.stored import Stored
 
 @dataclass(frozen=True)
 class Generations(Stored):
-    """``signals.npz``: one generated answer per row. ``tokens`` int32 [models, rows, new], −1 after the last token;
-    ``index`` int64 [models, rows], the sample that was continued, −1 for none. Models are the defender's, in the order
-    of the memberships."""
+    """``signals.npz``: one generated answer per row.
+
+    ``tokens`` int32 [models, rows, new], −1 after the last token.
+
+    Parameters
+    ----------
+    index
+        int64 [models, rows]: the sample that was continued, −1 for none. Models are the defender's, in the order of the
+        memberships.
+    """
 
     FIELDS: ClassVar = {"index": ("iu", "models rows"), "tokens": ("iu", "models rows new")}
 

@@ -36,8 +36,17 @@ def open_array(name: str, path: Path) -> np.ndarray:
 def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> None:
     """Check the types and shapes of one population's arrays without reading their values.
 
-    ``files``: name → path, as in `external.read`. ``size``: the numbers of models and samples, if checkpoints lie in
-    the place of logits. Raises ValueError that names the file, what is wrong and what to do.
+    Parameters
+    ----------
+    files
+        Name → path, as in `external.read`.
+    size
+        The numbers of models and samples, if checkpoints lie in the place of logits.
+
+    Raises
+    ------
+    ValueError
+        That names the file, what is wrong and what to do.
     """
     # Checkpoints in the place of logits are no array.
     names = [name for name in files if name in KINDS and (name != "logits" or not size)]
@@ -73,9 +82,19 @@ def same_classes(files: Iterable[Path]) -> None:
 def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], size: tuple[int, int]) -> None:
     """Raise ValueError if an array has another number of models or samples than the logits.
 
-    ``name``: which of `KINDS` it is; ``files``: name → path, for the message; ``shape``: that of the array; ``size``:
-    the numbers of models and samples. A population without a mask of its own takes the mask from another population's
-    folder. Such a mask may have another number of models; `external.read` checks that its rows are all equal.
+    A population without a mask of its own takes the mask from another population's folder. Such a mask may have another
+    number of models; `external.read` checks that its rows are all equal.
+
+    Parameters
+    ----------
+    name
+        Which of `KINDS` it is.
+    files
+        Name → path, for the message.
+    shape
+        That of the array.
+    size
+        The numbers of models and samples.
     """
     masks, by_sample, by_model = ("train", "forget", "heldout"), size[1:], size[:1]  # [samples] and [models]
     shapes: dict[str, list[tuple[int, ...]]] = {"labels": [by_sample, size], "split": [by_model], "block": [by_model]}

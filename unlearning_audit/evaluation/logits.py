@@ -14,8 +14,15 @@ from unlearning_audit.store.files import Arrays, Check, NotFiniteError, checked
 
 @dataclass(frozen=True)
 class Logits(Arrays):
-    """``logits.npz``: ``logits`` float32 [models, rows, classes]; ``index`` int64 [rows], the sample of each row in the
-    data; ``y`` int64 [rows], the observed labels."""
+    """``logits.npz``: ``logits`` float32 [models, rows, classes].
+
+    Parameters
+    ----------
+    index
+        int64 [rows]: the sample of each row in the data.
+    y
+        int64 [rows]: the observed labels.
+    """
 
     logits: np.ndarray
     index: np.ndarray
@@ -48,9 +55,17 @@ class Logits(Arrays):
 
 @dataclass(frozen=True)
 class StoredLogits:
-    """Logits that stay in their file, which ``opened()`` maps into memory. ``shape``: [models, rows, classes];
-    ``index`` int64 [rows], the sample of each row in the data; ``order`` int64 [rows] sorts the rows by index; ``y``
-    int64 [rows], the observed labels."""
+    """Logits that stay in their file, which ``opened()`` maps into memory.
+
+    Parameters
+    ----------
+    shape
+        [models, rows, classes].
+    index
+        int64 [rows]: the sample of each row in the data; ``order`` int64 [rows] sorts the rows by index.
+    y
+        int64 [rows]: the observed labels.
+    """
 
     opened: Callable[[], np.ndarray]
     shape: tuple[int, int, int]

@@ -25,11 +25,14 @@ from unlearning_audit.store.files import ArtifactError, FailedError, NoAnswerErr
 
 @dataclass(frozen=True)
 class Numbers:
-    """The results of metrics: ``rows``; ``effects``, name → what models and samples contribute to a deciding
-    number; ``records``, lines of ``records.csv``, each column → value.
+    """The results of metrics: ``rows``; ``effects``, name → what models and samples contribute to a deciding number;
+    ``records``, lines of ``records.csv``, each column → value.
 
-    ``parts``: for each metric that did not fail, which ``rows`` and ``records`` (first, end) and which
-    ``effects`` (names) are its own, and the ``seconds`` that it took.
+    Parameters
+    ----------
+    parts
+        For each metric that did not fail, which ``rows`` and ``records`` (first, end) and which ``effects`` (names) are
+        its own, and the ``seconds`` that it took.
     """
 
     rows: list[Row | Failure]
@@ -122,11 +125,17 @@ def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
 def evaluate(
     key: str, entry: Entry, file: str | None, evaluation: Evaluation, terms: Entry
 ) -> tuple[list[Row | Failure], dict[str, effect_files.Effect]]:
-    """Return the rows and the effects of the metric that the study calls ``key``. If the metric fails, or models
-    that it needs have failed, return a single failure that says why.
+    """Return the rows and the effects of the metric that the study calls ``key``.
 
-    ``entry``: the metric's ``name`` in the library and its ``options``. A user's own ``file``, or a metric with a time
-    limit, runs in a separate process with the limits ``terms``. The rows and names of a user's file are checked.
+    If the metric fails, or models that it needs have failed, return a single failure that says why.
+
+    A user's own ``file``, or a metric with a time limit, runs in a separate process with the limits ``terms``. The rows
+    and names of a user's file are checked.
+
+    Parameters
+    ----------
+    entry
+        The metric's ``name`` in the library and its ``options``.
     """
     try:
         if file is None and not terms:
@@ -154,11 +163,20 @@ def evaluate(
 def run_metric(
     key: str, entry: Entry, file: str | None, evaluation: Evaluation
 ) -> tuple[list[Row], dict[str, effect_files.Effect]]:
-    """Load the metric that the study calls ``key`` and run it; return its rows, and its effects as verdicts use
-    them, all named after ``key``.
+    """Load the metric that the study calls ``key`` and run it; return its rows, and its effects as verdicts use them,
+    all named after ``key``.
 
-    ``entry``: the metric's ``name`` in the library and its ``options``; ``file``: a user's own file, or None. Raises
-    PluginError if the metric fails, or returns anything but rows and effects.
+    Parameters
+    ----------
+    entry
+        The metric's ``name`` in the library and its ``options``.
+    file
+        A user's own file, or None.
+
+    Raises
+    ------
+    PluginError
+        If the metric fails, or returns anything but rows and effects.
     """
     module = registry.load("metrics", entry["name"], file)
     stem = Path(module.__file__).stem
@@ -182,8 +200,12 @@ def run_metric(
 def compute_records(entry: Entry, evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the lines of ``records.csv`` that a metric of the library computes: column → value.
 
-    ``entry``: its ``name`` and ``options``. [] if the metric has no function ``records``, or if it fails; the metric's
-    rows report the failure then.
+    [] if the metric has no function ``records``, or if it fails; the metric's rows report the failure then.
+
+    Parameters
+    ----------
+    entry
+        Its ``name`` and ``options``.
     """
     if not registry.defines("metrics", entry["name"], None, "records"):
         return []
@@ -202,7 +224,13 @@ def run_in_process(key: str, entry: Entry, file: str | None, evaluation: Evaluat
     the reply to the main process: {"rows": the metric's rows}, with Python's numbers instead of NumPy's.
 
     Effects are too large for the reply. They are written to ``path``, from which `evaluate` reads them.
-    ``entry``: the metric's ``name`` in the library and its ``options``; ``file``: a user's own file, or None.
+
+    Parameters
+    ----------
+    entry
+        The metric's ``name`` in the library and its ``options``.
+    file
+        A user's own file, or None.
     """
     rows, effects = run_metric(key, entry, file, evaluation)
     with guard(file or registry.source_file("metrics", entry["name"])):
@@ -219,8 +247,13 @@ def unchanged(originals: list[str], unlearned: list[str]) -> list[Row]:
     """Return a row "unchanged" if unlearning left the logits of some batches identical: the share of such batches, with
     the number of batches as ``n``.
 
-    ``originals`` and ``unlearned``: a file of logits for each batch, before and after. No row if both are the same
-    files, as for the method none, or if they differ in number, because the originals of imported models are unknown.
+    No row if both are the same files, as for the method none, or if they differ in number, because the originals of
+    imported models are unknown.
+
+    Parameters
+    ----------
+    originals, unlearned
+        A file of logits for each batch, before and after.
     """
     if originals == unlearned or len(originals) != len(unlearned):
         return []

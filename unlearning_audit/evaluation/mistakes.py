@@ -25,8 +25,12 @@ def mixture(evaluation: Evaluation, before: Group, after: Group) -> tuple[str, s
     Each is a sentence, or "" if there is none. A model that answers as another did before unlearning is refused. So are
     two models with different forget sets that differed before and answer alike now, as only a method that mixed them
     explains it. Two models with equal forget sets that differed before and answer alike now are a doubt, as they might
-    also come from one seed, which makes intervals too narrow. ``before`` and ``after``: the same models before and
-    after unlearning.
+    also come from one seed, which makes intervals too narrow.
+
+    Parameters
+    ----------
+    before, after
+        The same models before and after unlearning.
     """
     doubt = ""
     for kind, i, j in likeness.signs_of_mixing(before.sample_logits, after.sample_logits):
@@ -56,8 +60,12 @@ def exchanged(evaluation: Evaluation, before: Group) -> str:
 def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, retain: np.ndarray) -> str:
     """Return a sentence if retained samples lost the label's probability and forgotten ones kept it, else "".
 
-    ``before`` and ``after``: probability of the label, before and after unlearning; ``forget`` and ``retain``: masks;
-    all [models, samples].
+    Parameters
+    ----------
+    before, after
+        Probability of the label, before and after unlearning.
+    forget, retain
+        Masks; all [models, samples].
     """
     if not (forget.any() and retain.any()):
         return ""

@@ -10,12 +10,19 @@ from unlearning_audit.store.files import FailedError
 
 
 def imported_evaluation(names: list[str], files: list[str], **further: Any) -> Evaluation:
-    """Return the evaluation of imported models. A group whose models failed is left out, with a sentence in the
-    evaluation's ``unread``. The logits of the audited models are not opened here: whoever reads them reports a failure
-    as the method's.
+    """Return the evaluation of imported models.
 
-    ``names``: the groups, such as "target" (audited) and "retrain"; ``files``: the paths of data, memberships and
-    logits of the first group, then those of the second, and so on; ``further``: other fields of `Evaluation`.
+    A group whose models failed is left out, with a sentence in the evaluation's ``unread``. The logits of the audited
+    models are not opened here: whoever reads them reports a failure as the method's.
+
+    Parameters
+    ----------
+    names
+        The groups, such as "target" (audited) and "retrain".
+    files
+        The paths of data, memberships and logits of the first group, then those of the second, and so on.
+    further
+        Other fields of `Evaluation`.
     """
     groups, unread = {}, []
     for name, data, members, logits in zip(names, files[::3], files[1::3], files[2::3], strict=True):
@@ -41,8 +48,13 @@ SEVERAL = ("retrained", "control", "relearned", "compared_relearned", "generated
 def evaluation_of(settings: dict[str, Any], **files: Any) -> Evaluation:
     """Return the evaluation that a job works on, of imported models or of the study's own.
 
-    ``settings``: the job's: its seed, number of bootstrap draws, sets of attacks and, for imported models, design and
-    names of populations; ``files``: role of an input, as `workflow.nodes.ROLES` names it → its path or paths.
+    Parameters
+    ----------
+    settings
+        The job's: its seed, number of bootstrap draws, sets of attacks and, for imported models, design and names of
+        populations.
+    files
+        Role of an input, as `workflow.nodes.ROLES` names it → its path or paths.
     """
     if "populations" in files:
         names, paths = settings["populations"], list(files["populations"])

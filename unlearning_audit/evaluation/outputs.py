@@ -92,10 +92,14 @@ class Outputs:
         return self.stacked()
 
     def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
-        """Return the class that each model predicts for every sample, int64 [chosen models, samples]. The array is
-        cached.
+        """Return the class that each model predicts for every sample, int64 [chosen models, samples].
 
-        ``models`` bool [models]; None: all.
+        The array is cached.
+
+        Parameters
+        ----------
+        models
+            bool [models]: None: all.
         """
         return self._cached(self._predicted, models)
 
@@ -105,10 +109,15 @@ class Outputs:
         return np.stack(predictions) if predictions else np.zeros((0, self._size), np.int64)
 
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return φ = log p/(1 − p) of ``labels``, float64 [chosen models, rows]. The array is cached.
+        """Return φ = log p/(1 − p) of ``labels``, float64 [chosen models, rows].
 
-        ``labels`` int64 [rows] or [chosen models, rows]; ``models`` bool [models], ``rows`` bool [samples] or int64
-        [rows]; None: all.
+        The array is cached.
+
+        Parameters
+        ----------
+        labels
+            int64 [rows] or [chosen models, rows]: ``models`` bool [models], ``rows`` bool [samples] or int64 [rows];
+            None: all.
         """
         return self._cached(self._phi, labels, models, rows)
 
@@ -157,7 +166,12 @@ class Outputs:
         """Return the signal ``name`` of some models on the samples ``rows`` int64 [rows], float64 [chosen models, rows,
         …].
 
-        ``models`` bool [models]. NaN where a sample has no value. Returns None if the signal was not computed.
+        NaN where a sample has no value. Returns None if the signal was not computed.
+
+        Parameters
+        ----------
+        models
+            bool [models].
         """
         signal = self.of_signal(name)
         if signal is None:

@@ -6,8 +6,12 @@ import numpy as np
 def require_models(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = False) -> None:
     """Raise ValueError when a sample has fewer than ``minimum`` models in ``mask`` bool [models, samples].
 
-    With ``leave_out`` each model of the mask is compared with the others only, so that one fewer counts. ``side``: what
-    the models in the mask are, for the message, such as "members".
+    With ``leave_out`` each model of the mask is compared with the others only, so that one fewer counts.
+
+    Parameters
+    ----------
+    side
+        What the models in the mask are, for the message, such as "members".
     """
     count = mask.sum(axis=0) - (mask.any(axis=0) if leave_out else 0)
     if (count < minimum).any():
@@ -61,8 +65,13 @@ def spread(x: np.ndarray, mask: np.ndarray, *, kind: str, leave_out: bool = Fals
     [models, samples].
 
     The result can be broadcast to [1, samples]. With ``leave_out``, row m leaves out model m, and the result can be
-    broadcast to [models, samples]. ``kind``: "per_sample", around each sample's mean; "within", these deviations pooled
-    over all samples; "global", of all values around one mean, as the published code computes it.
+    broadcast to [models, samples].
+
+    Parameters
+    ----------
+    kind
+        "per_sample", around each sample's mean; "within", these deviations pooled over all samples; "global", of all
+        values around one mean, as the published code computes it.
     """
     if kind == "global":
         deviation = np.where(mask, x - x[mask].mean(), 0.0)

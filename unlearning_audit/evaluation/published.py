@@ -25,15 +25,28 @@ FILE = "published.npz"
 class Published(Stored):
     """Scores and other values per sample of the models of one population.
 
-    ``forget``, ``heldout`` and ``retain`` bool [models, samples]: to be forgotten (of a retrained model: never seen),
-    never seen, kept; ``test`` bool [samples]: samples of another kind. ``samples`` str [samples]: their names.
-    ``attacks`` and ``readings``: names of the columns of ``scores``, higher = more like a member, and of ``values``;
-    ``direction`` int [readings]: +1 if a model that remembers more has a higher value, −1 if a lower one, 0 if unknown;
-    ``share`` bool [readings]: whether values lie between 0 and 1. ``comparable`` str: the columns that all populations
-    of a scenario have, on the same samples. ``fair``: whether coins chose who forgets what. ``step``: of unlearning, −1
-    if there is none. As JSON: ``agreements``, for each number that the files print its quantity, printed,
-    recomputed, how and agrees; ``remarks``, sentences about this population; ``aggregates``, for each aggregate [name,
-    value, ci_low, ci_high, n, formula].
+    Parameters
+    ----------
+    forget, heldout, retain
+        bool [models, samples]: to be forgotten (of a retrained model: never seen), never seen, kept.
+    test
+        bool [samples]: samples of another kind.
+    samples
+        str [samples]: their names.
+    attacks, readings
+        Names of the columns of ``scores``, higher = more like a member, and of ``values``.
+    direction
+        int [readings]: +1 if a model that remembers more has a higher value, −1 if a lower one, 0 if unknown.
+    share
+        bool [readings]: whether values lie between 0 and 1.
+    comparable
+        str: the columns that all populations of a scenario have, on the same samples.
+    fair
+        Whether coins chose who forgets what.
+    step
+        Of unlearning, −1 if there is none. As JSON: ``agreements``, for each number that the files print its quantity,
+        printed, recomputed, how and agrees; ``remarks``, sentences about this population; ``aggregates``, for each
+        aggregate [name, value, ci_low, ci_high, n, formula].
     """
 
     FIELDS: ClassVar = {

@@ -11,9 +11,13 @@ from unlearning_audit.randomness.keyed import generator
 def draw(member: Membership, purpose: str, roles: Mapping[str, tuple[np.ndarray, int | None]]) -> np.ndarray:
     """Return the sample numbers of each model in ascending order, int64 [models, rows], filled with −1.
 
-    ``roles``: name → which samples have this role, bool [models, samples], and how many are drawn at most (None: all).
     The draw depends on the model's seed, the role's name and the ``purpose`` alone. So a model and the one retrained in
     its place get the same samples.
+
+    Parameters
+    ----------
+    roles
+        Name → which samples have this role, bool [models, samples], and how many are drawn at most (None: all).
     """
     sampled = []
     for number, seed in enumerate(member.seed.tolist()):

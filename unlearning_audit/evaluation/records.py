@@ -30,12 +30,22 @@ _TEXT = {"study", "scenario", "setting", "method", "attack", "yardstick", "kind"
 class Exposed:
     """The records of one method in one scenario that attacks still recognise.
 
-    ``looked``: records in all ``lists``, counted once for each list; ``recognised``: how many of these records are
-    recognised; ``false``: at most how many of the recognised ones are expected to be false; ``people``: how many
-    persons are recognised, and how many there are, None if the data do not say whose a record is; ``classes``: label →
-    recognised records; ``records``: lines of the most exposed records with ``kind`` and ``content``, the smallest p
-    first; ``unseen``: the never-seen records, by (pair, split, sample) of the forgotten record beside which they are
-    shown.
+    Parameters
+    ----------
+    looked
+        Records in all ``lists``, counted once for each list.
+    recognised
+        How many of these records are recognised.
+    false
+        At most how many of the recognised ones are expected to be false.
+    people
+        How many persons are recognised, and how many there are, None if the data do not say whose a record is.
+    classes
+        Label → recognised records.
+    records
+        Lines of the most exposed records with ``kind`` and ``content``, the smallest p first.
+    unseen
+        The never-seen records, by (pair, split, sample) of the forgotten record beside which they are shown.
     """
 
     looked: int
@@ -68,7 +78,10 @@ def summaries(lines: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Ex
     """Group lines of a study's ``records.csv``: return (scenario, setting) → method → summary of its recognised
     records.
 
-    ``lines``: column of `UNION` → value.
+    Parameters
+    ----------
+    lines
+        Column of `UNION` → value.
     """
     groups: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for line in lines:
@@ -80,8 +93,12 @@ def summary(lines: list[dict[str, Any]]) -> Exposed:
     """Return a summary of one method's lines of ``records.csv``: how many records and persons are recognised, and the
     records.
 
-    ``lines``: column of `UNION` → value. Lines of never-seen records do not count; they are only shown beside the
-    forgotten ones.
+    Lines of never-seen records do not count; they are only shown beside the forgotten ones.
+
+    Parameters
+    ----------
+    lines
+        Column of `UNION` → value.
     """
     unseen = {(line["pair"], line["split"], line["beside"]): line for line in lines if not forgotten(line)}
     lines = [line for line in lines if forgotten(line)]

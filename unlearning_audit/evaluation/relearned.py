@@ -13,11 +13,16 @@ class Relearned(Stored):
     """``signals.npz``: answers of models after each number of relearning ``steps`` int64 [points], the first of them 0.
 
     ``phi`` float32 and ``right`` bool [models, points, rows]: φ = log p/(1 − p) of the label that a model was trained
-    with, and whether it predicts that label; ``taught`` bool [models, rows]: the samples that a model relearned;
-    ``index`` int64 [rows]: the sample of each row in the data. Models are the defender's, in the order of the
-    memberships. ``phi_rounded`` and ``right_rounded`` [models, bits, rows]: φ and correctness of models whose weights
-    were rounded to each of the numbers of ``bits`` int64 [bits], before they relearn anything; empty if a study does
-    not evaluate them.
+    with, and whether it predicts that label. ``phi_rounded`` and ``right_rounded`` [models, bits, rows]: φ and
+    correctness of models whose weights were rounded to each of the numbers of ``bits`` int64 [bits], before they
+    relearn anything; empty if a study does not evaluate them.
+
+    Parameters
+    ----------
+    taught
+        bool [models, rows]: the samples that a model relearned.
+    index
+        int64 [rows]: the sample of each row in the data. Models are the defender's, in the order of the memberships.
     """
 
     SHARED = ("steps", "index", "bits")

@@ -233,9 +233,19 @@ def _read(
 ) -> list[T]:
     """Read a csv file of rows; return ``make(header, cells, row)`` for each line whose cells pass all ``filters``.
 
-    ``header``: column → position; ``cells``: the texts of the line; ``row``: what it says. ``filters``: column →
-    accepted texts; ``further``: columns that must exist besides those of rows. Raises ArtifactError that names the
-    file.
+    ``header``: column → position; ``cells``: the texts of the line; ``row``: what it says.
+
+    Parameters
+    ----------
+    filters
+        Column → accepted texts.
+    further
+        Columns that must exist besides those of rows.
+
+    Raises
+    ------
+    ArtifactError
+        That names the file.
     """
 
     def load() -> list[T]:
@@ -261,8 +271,14 @@ def _read(
 def _row(header: dict[str, int], cells: Sequence[str], parsed: dict[str, dict[str, Any]]) -> Row | Failure:
     """Return the row in a line or, if its column "failed" has a text, the failure.
 
-    ``header``: column → position of its cell; ``parsed``: column → text → value, a cache that all lines share, since
-    most texts of a column are equal. New texts are added to it.
+    New texts are added to it.
+
+    Parameters
+    ----------
+    header
+        Column → position of its cell.
+    parsed
+        Column → text → value, a cache that all lines share, since most texts of a column are equal.
     """
     values = []
     for name in COLUMNS:

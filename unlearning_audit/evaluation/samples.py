@@ -15,10 +15,14 @@ class Data(Stored):
 
     ``x`` uint8 or float32 [samples, …] (tokens: int32), ``y`` int64 [samples] observed labels, ``part`` uint8 [samples]
     (0 train, 1 test, 2 view), ``y_clean`` int64 [samples] labels before label noise, ``index`` int64 [samples] row in
-    the source, ``classes`` the number of classes. Text may have ``public``
-    int32 [rows, length], ``compressed`` int64 [samples] and ``tokenizer`` uint8 [bytes]; views, rows of part 2, have
-    ``parent`` int64 and ``view`` uint8 [samples]; several sets in the test part have ``group`` uint8 [samples] (see
-    `unlearning_audit.data.Source`). ``subject`` int64 [samples]: the person to whom each sample belongs.
+    the source, ``classes`` the number of classes. Text may have ``public`` int32 [rows, length], ``compressed`` int64
+    [samples] and ``tokenizer`` uint8 [bytes]; views, rows of part 2, have ``parent`` int64 and ``view`` uint8
+    [samples]; several sets in the test part have ``group`` uint8 [samples] (see `unlearning_audit.data.Source`).
+
+    Parameters
+    ----------
+    subject
+        int64 [samples]: the person to whom each sample belongs.
     """
 
     FIELDS: ClassVar = {

@@ -29,8 +29,15 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of attacks. ``columns``: attack, form, model, index, role, score, decision, all [rows]; ``failed``:
-    attack → why it has no scores."""
+    """The scores of attacks.
+
+    Parameters
+    ----------
+    columns
+        Attack, form, model, index, role, score, decision, all [rows].
+    failed
+        Attack → why it has no scores.
+    """
 
     columns: dict[str, np.ndarray]
     failed: dict[str, str]
@@ -101,10 +108,27 @@ def _run_in_process(
 ) -> list[dict[str, np.ndarray]]:
     """Run a user's attack, or one with a time limit, in a separate process; return the columns of scores of each form.
 
-    ``run``: the function that runs the attack, `score_by_shadows` or `score_by_own_rows`; ``name``: the attack's name
-    in the study; ``file``: the user's file of it, or None; ``entry``: its ``name`` in the library and its ``options``;
-    ``seed``: the study's; ``limits``: those of the process, options of `isolated`. Forms in which the attack cannot be
-    evaluated are added to ``evaluation.missing``. Raises PluginError if the attack fails.
+    Forms in which the attack cannot be evaluated are added to ``evaluation.missing``.
+
+    Parameters
+    ----------
+    run
+        The function that runs the attack, `score_by_shadows` or `score_by_own_rows`.
+    name
+        The attack's name in the study.
+    file
+        The user's file of it, or None.
+    entry
+        Its ``name`` in the library and its ``options``.
+    seed
+        The study's.
+    limits
+        Those of the process, options of `isolated`.
+
+    Raises
+    ------
+    PluginError
+        If the attack fails.
     """
     where = file or source_file("attacks", entry["name"])
 
@@ -125,10 +149,19 @@ def score_by_shadows(
     """Yield the scores of one attack in each of its forms, "trained" and "unlearned" or else "both", as columns attack,
     form, model, index, role, score and decision.
 
-    ``name``: the attack's name in the study, ``module`` its file and ``settings`` its options. ``evaluation.missing``
-    receives why an attack could not be evaluated in a form. An attack that needs ``same_samples`` cannot
-    be evaluated by imported shadow models of other samples. Raises PluginError if the attack fails for another reason
-    than missing shadow models, or returns a value that is not finite for a row that it has to score.
+    ``evaluation.missing`` receives why an attack could not be evaluated in a form. An attack that needs
+    ``same_samples`` cannot be evaluated by imported shadow models of other samples.
+
+    Parameters
+    ----------
+    name
+        The attack's name in the study, ``module`` its file and ``settings`` its options.
+
+    Raises
+    ------
+    PluginError
+        If the attack fails for another reason than missing shadow models, or returns a value that is not finite for a
+        row that it has to score.
     """
     declared = getattr(module, "NEEDS", None) or ()
     needs_same_samples = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
@@ -156,8 +189,12 @@ def score_by_own_rows(
 
     In the form "own", members are the samples that the model keeps. Originals are also scored in the form "seen", in
     which members include the forget set; Becker & Liebig 2022 compare it with "own" after unlearning. Non-members are
-    the test part; raises ValueError if there is none. ``name``: the attack's name in the study, ``module`` its file and
-    ``settings`` its options.
+    the test part; raises ValueError if there is none.
+
+    Parameters
+    ----------
+    name
+        The attack's name in the study, ``module`` its file and ``settings`` its options.
     """
     test = evaluation.data.part == 1
     if not test.any():
@@ -196,8 +233,12 @@ def read_signals(
 ) -> dict[str, np.ndarray]:
     """Return the signals that an attack reads besides logits: name → float64 [models, rows, …].
 
-    ``module``: the attack; ``files``: the models' logits; ``models`` bool [models] and ``rows`` int64 [rows] select
-    from them.
+    Parameters
+    ----------
+    module
+        The attack.
+    files
+        The models' logits; ``models`` bool [models] and ``rows`` int64 [rows] select from them.
     """
     return {name: evaluation.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
 
@@ -205,11 +246,20 @@ def read_signals(
 def score_form(
     evaluation: Evaluation, name: str, form: str, module: Module, settings: Entry, shadow: Shadow, seed: int
 ) -> dict[str, np.ndarray]:
-    """Score every target model by one attack that learned from ``shadow``; return columns attack, form, model,
-    index, role, score and decision.
+    """Score every target model by one attack that learned from ``shadow``; return columns attack, form, model, index,
+    role, score and decision.
 
-    ``name``: the attack's name in the study, ``module`` its file and ``settings`` its options; ``form``: how it learned
-    (`Evaluation.shadows`). Raises PluginError if the attack fails or returns values that are not finite.
+    Parameters
+    ----------
+    name
+        The attack's name in the study, ``module`` its file and ``settings`` its options.
+    form
+        How it learned (`Evaluation.shadows`).
+
+    Raises
+    ------
+    PluginError
+        If the attack fails or returns values that are not finite.
     """
     membership, rows = evaluation.membership[evaluation.target], evaluation.queried
     logits = evaluation.outputs(evaluation.unlearned_files).stacked(evaluation.target, rows)
@@ -230,8 +280,17 @@ def call_score(
     rows].
 
     ``logits`` [models, rows, classes], labels ``y`` [rows] or [models, rows] and other values per sample, ``signal``,
-    are those of the audited models; ``settings``: the attack's ``options``. Raises PluginError if the attack fails or
-    returns something of another type or shape.
+    are those of the audited models.
+
+    Parameters
+    ----------
+    settings
+        The attack's ``options``.
+
+    Raises
+    ------
+    PluginError
+        If the attack fails or returns something of another type or shape.
     """
     shape, file = logits.shape[:2], readable(module.__file__)
     demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"

@@ -12,9 +12,15 @@ from unlearning_audit.evaluation.stored import Stored
 class Selection(Stored):
     """``selection.npz``: how strongly models memorise each sample of the data.
 
-    ``vulnerable`` bool [samples]: an attack recognises the sample in most models that saw it; ``protected`` bool
-    [samples]: in most of them it cannot. No sample is both. ``ratio`` float64 [samples]: mean over the models that saw
-    the sample of log p(in) − log p(out), 0 for samples that no model saw.
+    Parameters
+    ----------
+    vulnerable
+        bool [samples]: an attack recognises the sample in most models that saw it.
+    protected
+        bool [samples]: in most of them it cannot. No sample is both.
+    ratio
+        float64 [samples]: mean over the models that saw the sample of log p(in) − log p(out), 0 for samples that no
+        model saw.
     """
 
     FIELDS: ClassVar = {"vulnerable": ("b", "samples"), "protected": ("b", "samples"), "ratio": ("f", "samples")}

@@ -26,9 +26,13 @@ def needs(declared: str | tuple[str, ...] | None) -> tuple[str, ...]:
 def known_mask(signal: dict[str, np.ndarray]) -> np.ndarray:
     """Return the rows on which all signals are known, bool [models, rows]; a single True without signals.
 
-    ``signal``: name → [models, rows, …]. A value is NaN where it was not computed, or where all shadow models saw the
-    sample, so that none of them shows how a non-member looks. A signal with several values per row is unknown only if
-    all of these are NaN.
+    A signal with several values per row is unknown only if all of these are NaN.
+
+    Parameters
+    ----------
+    signal
+        Name → [models, rows, …]. A value is NaN where it was not computed, or where all shadow models saw the sample,
+        so that none of them shows how a non-member looks.
     """
     mask = np.array(True)
     for value in signal.values():

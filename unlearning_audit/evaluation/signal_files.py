@@ -13,8 +13,13 @@ from unlearning_audit.store.files import Check, read_arrays
 @dataclass(frozen=True)
 class Gradients(Stored):
     """``signals.npz`` of one batch: ``squared_norms`` float64 [models, forget rows] or [models, samples], the squared
-    norm of each sample's gradient, in the order of the data; ``mean_squared_norm`` float64 [models], the squared norm
-    of the mean gradient of the forget samples."""
+    norm of each sample's gradient, in the order of the data.
+
+    Parameters
+    ----------
+    mean_squared_norm
+        float64 [models]: the squared norm of the mean gradient of the forget samples.
+    """
 
     FIELDS: ClassVar = {"squared_norms": ("f", "models rows"), "mean_squared_norm": ("f", "models")}
 
@@ -39,8 +44,12 @@ class BySample(Stored):
 def read(path: str | Path, models: int) -> Gradients | BySample:
     """Read a file of signals: one with a field ``values`` is `BySample`, any other `Gradients`.
 
-    ``models``: the number of models in it. Raises ArtifactError for a wrong file, and FailedError if there are no
-    models.
+    Raises ArtifactError for a wrong file, and FailedError if there are no models.
+
+    Parameters
+    ----------
+    models
+        The number of models in it.
     """
     check = Check(path, read_arrays(path))
     kind = BySample if "values" in check.arrays else Gradients

@@ -14,8 +14,15 @@ Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class KnownRows:
-    """The rows of shadow models whose membership is known, as one flat list: ``value`` float64 [rows, ...], ``label``
-    int64 [rows], ``member`` bool [rows]."""
+    """The rows of shadow models whose membership is known, as one flat list: ``value`` float64 [rows, ...].
+
+    Parameters
+    ----------
+    label
+        int64 [rows].
+    member
+        bool [rows].
+    """
 
     value: np.ndarray
     label: np.ndarray

@@ -13,10 +13,15 @@ from unlearning_audit.store.files import Arrays, Check, read_arrays
 class Stored(Arrays):
     """The arrays of one file, whose dataclass says what each of them must be.
 
-    ``FIELDS``: name → kinds of dtype, and the names of the axes ("..." stands for any further ones; without axes, the
-    field is a single value). Axes of one name have one length. A field with a default may be missing. ``GAPS``: fields
-    in which NaN stands for no value. ``DIVERGES``: whether NaN and infinite values elsewhere mean that a model
-    diverged.
+    Parameters
+    ----------
+    FIELDS
+        Name → kinds of dtype, and the names of the axes ("..." stands for any further ones; without axes, the field is
+        a single value). Axes of one name have one length. A field with a default may be missing.
+    GAPS
+        Fields in which NaN stands for no value.
+    DIVERGES
+        Whether NaN and infinite values elsewhere mean that a model diverged.
     """
 
     FIELDS: ClassVar[dict[str, tuple[str, str]]]
@@ -34,9 +39,17 @@ class Stored(Arrays):
 
     @classmethod
     def checked(cls, check: Check, **sizes: int | None) -> dict[str, Any]:
-        """Return name → value of each field of the file ``check``. ``sizes``: axis → its length, where that is known.
+        """Return name → value of each field of the file ``check``.
 
-        Raises ArtifactError if a field is not what ``FIELDS`` says, or if one without a default is missing.
+        Parameters
+        ----------
+        sizes
+            Axis → its length, where that is known.
+
+        Raises
+        ------
+        ArtifactError
+            If a field is not what ``FIELDS`` says, or if one without a default is missing.
         """
         needed = {field.name for field in fields(cls) if field.default is field.default_factory is MISSING}
         table = {name: kind for name, kind in cls.FIELDS.items() if name in needed or name in check.arrays}
@@ -49,8 +62,17 @@ def checked(
     """Return name → value of the fields in a file, ``check``, that ``table`` lists, as `Stored.FIELDS` does: an array,
     or a single value for a field without axes.
 
-    ``gaps``: fields in which NaN is allowed; ``sizes``: axis → its length, where that is known. Raises ArtifactError if
-    a field is missing, or if its dtype, its shape or its values are not what they must be.
+    Parameters
+    ----------
+    gaps
+        Fields in which NaN is allowed.
+    sizes
+        Axis → its length, where that is known.
+
+    Raises
+    ------
+    ArtifactError
+        If a field is missing, or if its dtype, its shape or its values are not what they must be.
     """
     values: dict[str, Any] = {}
     for name, (kinds, axes) in table.items():

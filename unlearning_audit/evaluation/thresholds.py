@@ -43,9 +43,17 @@ def decide(
     """Return whether ``value`` float64 [models, samples] reaches the threshold that `fit` learns on ``rows``, bool
     [models, samples].
 
-    ``logits`` [models, samples, classes] and ``y`` [samples] or [models, samples] are those of the audited models;
-    ``per_class``: whether every class has its own threshold. Raises ValueError if logits and labels do not fit each
-    other.
+    ``logits`` [models, samples, classes] and ``y`` [samples] or [models, samples] are those of the audited models.
+
+    Parameters
+    ----------
+    per_class
+        Whether every class has its own threshold.
+
+    Raises
+    ------
+    ValueError
+        If logits and labels do not fit each other.
     """
     labels, classes = signals.labels(logits, y), logits.shape[-1]
     cuts = fit(value=rows.value, label=rows.label, member=rows.member, classes=classes, per_class=per_class)

@@ -25,8 +25,13 @@ def thresholded(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return score and decision from a statistic that is larger for members, each [models, samples].
 
-    ``value`` float64 [models, samples]: the statistic of the audited models, whose ``logits`` and labels ``y`` say what
-    the classes are; ``of_shadow``: that of the shadow models, from which one threshold for all classes is learned.
+    Parameters
+    ----------
+    value
+        float64 [models, samples]: the statistic of the audited models, whose ``logits`` and labels ``y`` say what the
+        classes are.
+    of_shadow
+        That of the shadow models, from which one threshold for all classes is learned.
     """
     rows = signals.known_values(of_shadow, shadow, classes=logits.shape[-1])
     return value, thresholds.decide(value, rows, logits, y, per_class=False)

@@ -35,7 +35,12 @@ def rows_of(kind: str, parent: np.ndarray | None, view: np.ndarray | None, sampl
     """Return, for each sample, the rows that are its views of one ``kind`` (of `VIEWS`), in their order: int64
     [samples, most views of any sample], filled with −1.
 
-    ``parent`` and ``view`` [samples] are as in `problem`, None without views; ``samples``: the number of all rows.
+    ``parent`` and ``view`` [samples] are as in `problem`, None without views.
+
+    Parameters
+    ----------
+    samples
+        The number of all rows.
     """
     if parent is None:
         return np.full((samples, 0), -1)

@@ -21,11 +21,19 @@ class RandomLabels:
         self.stack, self.least, self.redraw = stack, 1 if relabel == "other" else 0, redraw
 
     def begin(self, epoch: int, models: list[int], loss_state: dict[Any, Any], device: str) -> None:
-        """Draw the labels of an ``epoch`` at its start, if labels are redrawn. They replace the last ones in place,
-        because a step that is replayed from a CUDA graph reads that memory.
+        """Draw the labels of an ``epoch`` at its start, if labels are redrawn.
 
-        ``models``: the group's models; ``loss_state``: what losses keep for them, where the labels are stored. At the
-        start of the first epoch nothing is drawn, because the number of classes is not known before the first step.
+        They replace the last ones in place, because a step that is replayed from a CUDA graph reads that memory.
+
+        At the start of the first epoch nothing is drawn, because the number of classes is not known before the first
+        step.
+
+        Parameters
+        ----------
+        models
+            The group's models.
+        loss_state
+            What losses keep for them, where the labels are stored.
         """
         state = loss_state.setdefault(self, {})
         state["epoch"] = epoch if self.redraw else 0

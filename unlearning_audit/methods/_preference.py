@@ -25,7 +25,10 @@ def views(stack: ModelStack, kind: str, forget: Rows, missing: str) -> Tensor:
 def preferred(difference: Tensor, beta: float) -> Tensor:
     """Return the loss of direct preference optimisation, −(2/β)·log σ(β·difference) with β = ``beta``, elementwise.
 
-    ``difference``: how much more the log p of the preferred answer has risen than that of the sample's own answer.
+    Parameters
+    ----------
+    difference
+        How much more the log p of the preferred answer has risen than that of the sample's own answer.
     """
     return -2 / beta * nn.functional.logsigmoid(beta * difference)
 
@@ -34,9 +37,13 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
     """Return the streams of a step whose loss prefers each sample's views, which are other answers, to its own answer,
     as a mean over the views.
 
-    ``table`` int64 [samples, views]: the rows of each sample's views. The first stream reads the samples to forget and
-    has no loss. Each further stream reads one view of these samples, by one column of ``table``. ``beta``: β of
-    `preferred`.
+    Parameters
+    ----------
+    table
+        int64 [samples, views]: the rows of each sample's views. The first stream reads the samples to forget and has no
+        loss. Each further stream reads one view of these samples, by one column of ``table``.
+    beta
+        β of `preferred`.
     """
     original = stack.frozen()
 
@@ -60,7 +67,11 @@ def over_label(stack: ModelStack, forget: Rows, other_label: Relabelled, beta: f
     """Return a stream over forget whose loss prefers another label to each sample's own label.
 
     ``other_label`` maps a batch and the original's logits to the NLL of that other label by the batch's logits, [n, b].
-    ``beta``: β of `preferred`.
+
+    Parameters
+    ----------
+    beta
+        β of `preferred`.
     """
     original = stack.frozen()
 

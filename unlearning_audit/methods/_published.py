@@ -90,7 +90,10 @@ def parameters(callable_: Callable[..., Any], *, bound: bool = False) -> tuple[l
     """Return the parameters of the function ``callable_`` that can be given by name, each with whether it is required,
     and whether the function accepts further keywords (``**kwargs``).
 
-    ``bound``: the function is a method that will be called on an object; its first parameter is left out.
+    Parameters
+    ----------
+    bound
+        The function is a method that will be called on an object; its first parameter is left out.
     """
     signature = list(inspect.signature(callable_).parameters.values())
     signature = signature[1:] if bound else signature

@@ -71,8 +71,13 @@ def nll(batch: Batch) -> Tensor:
 def retain_stream(stack: ModelStack, retain: Rows, loss: str, weight: float) -> Stream:
     """Return a stream over ``retain`` whose loss preserves the models' predictions, and counts ``weight`` times.
 
-    ``loss``: "nll", the cross-entropy of the observed tokens or labels; or "kl", the divergence KL(original ‖ model) of
-    the predictions, mean over scored tokens. The original is the stack as it is now.
+    The original is the stack as it is now.
+
+    Parameters
+    ----------
+    loss
+        "nll", the cross-entropy of the observed tokens or labels; or "kl", the divergence KL(original ‖ model) of the
+        predictions, mean over scored tokens.
     """
     if loss == "nll":
         return Stream(retain, weight=weight)
@@ -89,7 +94,12 @@ def minimise(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options:
     """Train the models: minimise the losses of the streams of a ``step``, plus ``options.alpha`` times the loss
     ``options.retain_loss`` on retain (`retain_stream`); with 0, retain is not read.
 
-    Each step takes one batch of each stream; an epoch is one pass over the first. ``options``: those of a method.
+    Each step takes one batch of each stream; an epoch is one pass over the first.
+
+    Parameters
+    ----------
+    options
+        Those of a method.
     """
     if options.alpha:
         step += (retain_stream(stack, retain, options.retain_loss, options.alpha),)

@@ -82,8 +82,12 @@ def last_layer_inputs(stack: ModelStack, model: int, index: Tensor) -> Tensor:
 def loss_gradient(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
     """Return the gradient of the last layer's loss, mean CE + ``l2``/2·‖w‖², in its weights ``w``: [classes, width].
 
-    ``w`` [classes, width]: weights and bias side by side; ``inputs`` [rows, width]: the layer's inputs; ``labels``
-    int64 [rows].
+    ``w`` [classes, width]: weights and bias side by side; ``inputs`` [rows, width]: the layer's inputs.
+
+    Parameters
+    ----------
+    labels
+        int64 [rows].
     """
     errors = nn.functional.softmax(inputs @ w.T, -1)
     errors[torch.arange(len(labels), device=labels.device), labels] -= 1  # predictions minus one-hot labels

@@ -57,7 +57,10 @@ def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> 
     """Return ROUGE-L of ``answers`` against the texts of samples, float64 [models, samples, 3]: recall, F1, and F1 of
     unstemmed words; NaN where a model was not queried.
 
-    ``answers``: for each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
+    Parameters
+    ----------
+    answers
+        For each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
     """
     return score_answers(data, answers, rouge_l, numbers=3)
 
@@ -69,9 +72,18 @@ def score_answers(
     """Return the scores of each answer against the text of its sample, float64 [models, samples, numbers]; NaN where a
     model was not queried.
 
-    ``score(text of the sample, text of the answer)`` returns as many numbers as ``numbers`` says. ``answers``: for each
-    model, the sample of each row, int64 [rows], −1 for an unused row, and the tokens of its answer, int32 [rows, new],
-    filled with negative numbers. Raises ValueError for data without a tokenizer.
+    ``score(text of the sample, text of the answer)`` returns as many numbers as ``numbers`` says.
+
+    Parameters
+    ----------
+    answers
+        For each model, the sample of each row, int64 [rows], −1 for an unused row, and the tokens of its answer, int32
+        [rows, new], filled with negative numbers.
+
+    Raises
+    ------
+    ValueError
+        For data without a tokenizer.
     """
     tokenizer, scores = tokenizer_of(data), np.full((len(answers), len(data.y), numbers), np.nan)
     references: dict[int, str] = {}

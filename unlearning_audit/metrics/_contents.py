@@ -23,7 +23,12 @@ SQUARE = 16
 class Unseen:
     """The held-out samples of one split of a pair, of which one is shown beside each recognised record of its models.
 
-    ``samples`` int64 [held out]: their numbers; ``score`` float64 [held out]: how familiar they are to these models.
+    Parameters
+    ----------
+    samples
+        int64 [held out]: their numbers.
+    score
+        float64 [held out]: how familiar they are to these models.
     """
 
     samples: np.ndarray
@@ -33,7 +38,10 @@ class Unseen:
         """Return the position of the most familiar sample that is not ``used``, of the same ``label`` if there is one;
         None if all are used.
 
-        ``y`` int [samples]: the labels of the data.
+        Parameters
+        ----------
+        y
+            int [samples]: the labels of the data.
         """
         free = ~np.isin(self.samples, list(used))
         same = free & (y[self.samples] == label)
@@ -56,8 +64,13 @@ def with_contents(
     then the line of a never-seen record to show beside each of these records, as far as its list has one left.
 
     A recognised record that several lists contain is shown once. A list shows none of its never-seen records twice.
-    ``unseen``: (pair, split) → the held-out samples of the list, None: there are none to show. ``surprise``: returns
-    −log p of the tokens of a record.
+
+    Parameters
+    ----------
+    unseen
+        (pair, split) → the held-out samples of the list, None: there are none to show.
+    surprise
+        Returns −log p of the tokens of a record.
     """
     order = sorted((line for line in lines if line["recognised"]), key=lambda line: (line["p"], -line["score"]))
     shown: set[int] = set()

@@ -17,13 +17,20 @@ def quality(
     """Return the cross-fitted Q, and the weight of each adversary in it, float64 [adversaries].
 
     The adversary and its sign are chosen on a random half of the forgotten and held-out samples and of each split's
-    models, and evaluated on the rest. ``rules``: the samples that each model forgot and held out, with weights;
-    ``decisions``: bool [models, samples] per adversary; ``reading``: their advantages on all samples and models, from
-    which the interval comes. A sample lies in the same half in all models. Where a split has one model, only samples
-    are halved. The result is the average over ``halvings`` halvings, with four directions in each. The maximum in Q is
-    chosen and evaluated on the same samples; this estimate, 1 − Σ weight·advantage, is unbiased for the chosen
+    models, and evaluated on the rest. A sample lies in the same half in all models. Where a split has one model, only
+    samples are halved. The result is the average over ``halvings`` halvings, with four directions in each. The maximum
+    in Q is chosen and evaluated on the same samples; this estimate, 1 − Σ weight·advantage, is unbiased for the chosen
     adversaries. A weight says how often the adversary was chosen, signed by the direction chosen with it (the absolute
     values sum to at most 1).
+
+    Parameters
+    ----------
+    rules
+        The samples that each model forgot and held out, with weights.
+    decisions
+        Bool [models, samples] per adversary.
+    reading
+        Their advantages on all samples and models, from which the interval comes.
     """
     samples = len(rules.columns)
     # bool [halvings, samples]: the order of random numbers is a random permutation.
@@ -56,7 +63,12 @@ def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> n
     """Return the advantage of one adversary against each model on each half of the samples, float64 [models, halves];
     NaN where a half has no forgotten or no held-out sample.
 
-    ``decision`` bool [models, samples]; ``halves`` bool [halves, columns of the game]: the samples of each half.
+    Parameters
+    ----------
+    decision
+        bool [models, samples].
+    halves
+        bool [halves, columns of the game]: the samples of each half.
     """
     columns = halves.T.astype(np.float64)
     accepts = decision[:, rules.columns]

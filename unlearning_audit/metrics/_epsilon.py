@@ -89,12 +89,17 @@ def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
 def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: float) -> np.ndarray:
     """Return ε of each sample, float64 [samples], over all sets of scores that the thresholds of the box can select.
 
-    ``inner`` and ``outer`` float64 [samples, models]: phi of the population of smaller range, which is to be accepted,
-    and of the other; ``higher`` bool [samples]: whether the former has the larger median. Let t be the scores of both
-    in rising order, top and width the maximum and the range of ``inner``, and b = `BUFFER`. A double threshold (l, r)
-    accepts exactly the scores t_i … t_j if l lies in (t_{i−1}, t_i] and r in [max(t_j, top − b), min(t_{j+1}, top +
-    b)]. Over this rectangle r − l takes every value between its two ends, so only the ends have to meet [width − b,
-    width + b].
+    Let t be the scores of both in rising order, top and width the maximum and the range of ``inner``, and b = `BUFFER`.
+    A double threshold (l, r) accepts exactly the scores t_i … t_j if l lies in (t_{i−1}, t_i] and r in [max(t_j, top −
+    b), min(t_{j+1}, top + b)]. Over this rectangle r − l takes every value between its two ends, so only the ends have
+    to meet [width − b, width + b].
+
+    Parameters
+    ----------
+    inner, outer
+        float64 [samples, models]: phi of the population of smaller range, which is to be accepted, and of the other.
+    higher
+        bool [samples]: whether the former has the larger median.
     """
     both = np.hstack([inner, outer])
     order = np.argsort(both, axis=1, kind="stable")
@@ -129,8 +134,12 @@ def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: floa
 def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> float:
     """Return ε of one sample over the published grid of thresholds, `PER_UNIT` of them per unit of phi.
 
-    ``inner`` and ``outer`` float64 [models]: phi of the population of smaller range, which is to be accepted, and of
-    the other; ``higher``: whether the former has the larger median.
+    Parameters
+    ----------
+    inner, outer
+        float64 [models]: phi of the population of smaller range, which is to be accepted, and of the other.
+    higher
+        Whether the former has the larger median.
     """
     table = epsilon_table(len(inner), len(outer), delta)
 
@@ -215,8 +224,12 @@ def _bound(
 ) -> float:
     """Return the lower bound on ε of one sample: 0 if no rule shows a bound above 0 on the models that choose the rule.
 
-    ``u`` and ``r`` float64 [models]: phi of the unlearned and retrained models by which the rule is chosen; ``u_test``
-    and ``r_test``: of those on which its rates are bounded.
+    Parameters
+    ----------
+    u, r
+        float64 [models]: phi of the unlearned and retrained models by which the rule is chosen.
+    u_test, r_test
+        Of those on which its rates are bounded.
     """
     # A rule accepts an interval of phi, either that of unlearned or that of retrained models.
     for_u, for_r = _best_interval(u, r, delta, confidence), _best_interval(r, u, delta, confidence)

@@ -14,10 +14,16 @@ class Game:
     """The forgotten and held-out samples of each model, with the weights by which the game draws one of them, so that
     an adversary may guess from which set it came.
 
-    ``forget`` and ``heldout`` float64 [models, samples]: the sensitivity distribution over forgotten and over held-out
-    samples, 0 elsewhere. Their columns are the samples of positive weight that some model forgot or held out;
-    ``columns`` int [samples] are the numbers of these samples among all. ``split`` int [models]: the split of each
-    model, from 0; ``block`` int64 [splits]: the pair of each split.
+    Parameters
+    ----------
+    forget, heldout
+        float64 [models, samples]: the sensitivity distribution over forgotten and over held-out samples, 0 elsewhere.
+        Their columns are the samples of positive weight that some model forgot or held out; ``columns`` int [samples]
+        are the numbers of these samples among all.
+    split
+        int [models]: the split of each model, from 0.
+    block
+        int64 [splits]: the pair of each split.
     """
 
     forget: np.ndarray
@@ -59,8 +65,13 @@ def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
     """Return the signed advantage of one adversary A against each model: Pr[A = 1 | x ∈ F] − Pr[A = 1 | x ∈ T], x drawn
     by P.
 
-    F are the model's forgotten samples and T the held-out ones; P is the sensitivity distribution. ``decision`` bool
-    [models, samples]: A(m, x) for all samples of the membership. Source: Definition 3.2 for weak adversaries (3.11).
+    F are the model's forgotten samples and T the held-out ones; P is the sensitivity distribution. Source: Definition
+    3.2 for weak adversaries (3.11).
+
+    Parameters
+    ----------
+    decision
+        bool [models, samples]: A(m, x) for all samples of the membership.
     """
     accepts = decision[:, rules.columns].astype(np.float64)
     of_forgotten = crossed.per_model(value=accepts, weight=rules.forget)

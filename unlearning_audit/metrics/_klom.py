@@ -59,9 +59,13 @@ def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> di
     """Return "klom" → the effects of groups of models and of samples on the KLOM of unlearned models minus that of
     retrained ones, both against other retrained models.
 
-    ``sides``: φ of unlearned, of retrained and of further retrained models or None; ``index`` int64 [samples]: the
-    numbers of the samples. {} for fewer than `FEWEST` models of a kind, too few to be left out in groups, or a single
-    sample.
+    Parameters
+    ----------
+    sides
+        φ of unlearned, of retrained and of further retrained models or None.
+    index
+        int64 [samples]: the numbers of the samples. {} for fewer than `FEWEST` models of a kind, too few to be left out
+        in groups, or a single sample.
     """
     models = compared(sides)
     if models is None:
@@ -86,11 +90,17 @@ def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
     None if they are fewer than `FEWEST`.
 
     The kinds are unlearned models, retrained models that the others are compared with, and further retrained models,
-    whose KLOM is the null. ``sides``: φ of unlearned, of retrained and of further retrained models. If there are no
-    further retrained models (None), the retrained models are divided into halves, the second of which serves as further
-    ones. Retraining itself is always evaluated like that. ``halves``: take no more models than half of the retrained
-    ones, so that the numbers of methods and of retraining are comparable; without effect if half are fewer than
-    `FEWEST`.
+    whose KLOM is the null.
+
+    Parameters
+    ----------
+    sides
+        φ of unlearned, of retrained and of further retrained models. If there are no further retrained models (None),
+        the retrained models are divided into halves, the second of which serves as further ones. Retraining itself is
+        always evaluated like that.
+    halves
+        Take no more models than half of the retrained ones, so that the numbers of methods and of retraining are
+        comparable; without effect if half are fewer than `FEWEST`.
     """
     unlearned, retrained, independent = sides
     if independent is None:
@@ -111,8 +121,12 @@ def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
 def _note_on_empty_bins(phi: np.ndarray, reference: np.ndarray, per_sample: np.ndarray) -> str:
     """Return a note if most of the mean KLOM comes from bins without a model, whose effect is capped; "" if not.
 
-    ``phi`` and ``reference``: φ of the models and of those they are compared with, float64 [models, samples];
-    ``per_sample`` float64 [samples]: their KLOM.
+    Parameters
+    ----------
+    phi, reference
+        φ of the models and of those they are compared with, float64 [models, samples].
+    per_sample
+        float64 [samples]: their KLOM.
     """
     share = float(klom.of_empty_bins(margin=phi, reference=reference).mean() / max(per_sample.mean(), klom.LEAST))
     if share <= CAPPED:
@@ -124,7 +138,12 @@ def _klom_without_groups(phi: np.ndarray, reference: np.ndarray, options: _null.
     """Return the KLOM of each sample between models with φ ``phi`` and those that they are compared with, whose φ is
     ``reference``: from all models, then without each group of them, float64 [1 + groups, samples].
 
-    ``phi`` and ``reference`` float64 [models, samples]; ``bins``: further arguments of `klom.divergence`.
+    Parameters
+    ----------
+    phi, reference
+        float64 [models, samples].
+    bins
+        Further arguments of `klom.divergence`.
     """
     return _null.without_groups(lambda a, b: klom.divergence(margin=a, reference=b, **bins), phi, reference, options)
 
@@ -132,8 +151,10 @@ def _klom_without_groups(phi: np.ndarray, reference: np.ndarray, options: _null.
 def jackknife_mean(per_sample: np.ndarray, note: str, high: float = np.inf) -> Estimate:
     """Return the mean over samples with its jackknife interval, whose limits are clipped to [0, ``high``].
 
-    ``per_sample`` float64 [1 + groups, samples]: each sample's number from all models, then without each group of
-    models.
+    Parameters
+    ----------
+    per_sample
+        float64 [1 + groups, samples]: each sample's number from all models, then without each group of models.
     """
     n = per_sample.shape[1]
     return jackknife.estimate(per_sample=per_sample[:, None], combine=lambda x: x, n=n, note=note, bounds=(0.0, high))

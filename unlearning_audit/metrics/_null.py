@@ -34,10 +34,16 @@ def with_null(
     models, [1 + groups, samples] each; on how many models of each kind both rest; and a note on how the models were
     compared.
 
-    Row 0 is from all models, each further row without one group of models. ``sides``: φ of unlearned, of retrained and
-    of further retrained models; without the latter (None), random halves of the retrained models are compared. ``h``: H
-    of all unlearned against all retrained models. It is returned unchanged if neither population has more models than
-    are compared; otherwise H is computed anew from that many models of each. Where halves are compared, it is not used.
+    Row 0 is from all models, each further row without one group of models. Where halves are compared, it is not used.
+
+    Parameters
+    ----------
+    sides
+        φ of unlearned, of retrained and of further retrained models; without the latter (None), random halves of the
+        retrained models are compared.
+    h
+        H of all unlearned against all retrained models. It is returned unchanged if neither population has more models
+        than are compared; otherwise H is computed anew from that many models of each.
     """
     unlearned, retrained, independent = sides
     sizes = [len(phi) for phi in sides if phi is not None]
@@ -67,7 +73,10 @@ def without_groups(statistic: Statistic, some: np.ndarray, others: np.ndarray, o
     """Return ``statistic(some, others)`` of all models, then of all but one group of models, for each group in turn:
     float64 [1 + groups, samples].
 
-    ``some`` and ``others`` float64 [models, samples]: φ of models of two kinds, such as unlearned and retrained ones.
+    Parameters
+    ----------
+    some, others
+        float64 [models, samples]: φ of models of two kinds, such as unlearned and retrained ones.
     """
     kept = subsets(len(some), len(others), options)
     return np.stack([statistic(some[keep], others[keep_others]) for keep, keep_others in kept])
@@ -77,8 +86,11 @@ def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.n
     """Return pairs of masks, bool [unlearned] and bool [retrained], of the models that a jackknife keeps: first all
     models, then all but one group of either kind, for each group in turn.
 
-    ``unlearned`` and ``retrained``: the numbers of models. Only the first pair is returned if leaving a group out would
-    keep fewer than two models of a kind.
+    Parameters
+    ----------
+    unlearned, retrained
+        The numbers of models. Only the first pair is returned if leaving a group out would keep fewer than two models
+        of a kind.
     """
     groups = min(options.groups, unlearned, retrained)
     of_u, of_r = (jackknife.groups_of(models, groups=groups) for models in (unlearned, retrained))
@@ -110,12 +122,20 @@ def _draw(
     keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return the numbers of randomly drawn models: some unlearned ones, and two halves of the retrained ones, int64
-    each. All three have as many models.
+    each.
+
+    All three have as many models.
 
     One draw serves all pairs of masks in ``keep``. The result has an entry for each pair, which holds those of the
     drawn models that the masks keep. The draw is repeated until each pair keeps at least two models of every kind,
-    because ε needs two. ``keep``: pairs of masks, bool [unlearned] and bool [retrained], from `subsets`; ``models``:
-    how many of each kind are drawn.
+    because ε needs two.
+
+    Parameters
+    ----------
+    keep
+        Pairs of masks, bool [unlearned] and bool [retrained], from `subsets`.
+    models
+        How many of each kind are drawn.
     """
     while True:
         order_u, order_r = (rng.permutation(len(mask)) for mask in keep[0])

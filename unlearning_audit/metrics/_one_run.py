@@ -32,8 +32,13 @@ class Toss:
     """One set of coins, each of which chose the forgotten sample of one pair, with the ``models`` int64 [models] that
     share it.
 
-    ``forgotten`` and ``heldout`` int64 [pairs]: the two samples of each pair, for models with ``sign`` +1. Models with
-    ``sign`` −1 forgot ``heldout`` and never saw ``forgotten`` (the other split of a swap). ``sign`` is int64 [models].
+    ``sign`` is int64 [models].
+
+    Parameters
+    ----------
+    forgotten, heldout
+        int64 [pairs]: the two samples of each pair, for models with ``sign`` +1. Models with ``sign`` −1 forgot
+        ``heldout`` and never saw ``forgotten`` (the other split of a swap).
     """
 
     models: np.ndarray
@@ -121,8 +126,7 @@ def evaluate(
     """Return rows ``one_run_p``, ``one_run_e``, ``right_guesses``, ``detectable_share``, ``epsilon_request``,
     ``epsilon_record`` and ``epsilon_replace``, of all models and of each.
 
-    ``scores``: (attack, form) → float64 [models, samples], larger = more likely forgotten; ``adaptive``: names of the
-    attacks of the set "adaptive". The attack column says how the guess was made:
+    The attack column says how the guess was made:
 
     * ``phi``: the more confident sample was forgotten; ``phi_two_sided``: that or the reverse, whichever fits better,
       as two attacks; ``phi_likelihood_ratio``: by two Gaussians learned on one half of the pairs, evaluated on the
@@ -134,8 +138,19 @@ def evaluate(
 
     The field ``model`` is set where one model is evaluated alone. For all models together, models that share coins add
     their scores, with the sign of their split, and guess once, so that their share of right guesses rises with their
-    number. Models with different coins are independent, and their counts add up. ε is that of a single model. Raises
-    ValueError for scores that are NaN for some sample of a pair.
+    number. Models with different coins are independent, and their counts add up. ε is that of a single model.
+
+    Parameters
+    ----------
+    scores
+        (attack, form) → float64 [models, samples], larger = more likely forgotten.
+    adaptive
+        Names of the attacks of the set "adaptive".
+
+    Raises
+    ------
+    ValueError
+        For scores that are NaN for some sample of a pair.
     """
     named = {"/".join(filter(None, key)): value for key, value in scores.items()}  # "attack/form", or "phi"
     attacks = [i for i, (attack, _) in enumerate(scores) if attack != CONTROL]
@@ -156,10 +171,21 @@ def effect(*, scores: dict[Key, np.ndarray], tosses: list[Toss], rule: DecisionR
     """Return the share of right guesses by every score but the control, for each set of coins, with a p-value of each
     score.
 
-    ``scores``: (attack, form) → float64 [models, samples]; ``tosses``: the sets of coins, which take the place of
-    models in the effect. The influence of a pair on a share is listed under the smaller number of its two samples. The
-    p-values are those of the one-run audit, corrected for all attacks in both directions. Pairs with equal scores count
-    half in the share; the test leaves them out. Raises ValueError for scores that are NaN for some sample of a pair.
+    The influence of a pair on a share is listed under the smaller number of its two samples. The p-values are those of
+    the one-run audit, corrected for all attacks in both directions. Pairs with equal scores count half in the share;
+    the test leaves them out.
+
+    Parameters
+    ----------
+    scores
+        (attack, form) → float64 [models, samples].
+    tosses
+        The sets of coins, which take the place of models in the effect.
+
+    Raises
+    ------
+    ValueError
+        For scores that are NaN for some sample of a pair.
     """
     names = ["/".join(filter(None, key)) for key in scores if key[0] != CONTROL]
     guesses = _guesses([score for key, score in scores.items() if key[0] != CONTROL], tosses)
@@ -184,10 +210,17 @@ def _counts(
 ) -> Counts:
     """Return how many pairs each way to guess gets right.
 
-    ``scores``: attack → scores float64 [models, samples]; the confidence comes first. ``tosses``: the sets of coins,
-    whose pairs are counted together; with fewer than `LEARNABLE` pairs, ways that halve the pairs are left out.
-    ``sets``: name of a set → positions of its attacks in ``scores``. ``rng`` halves the pairs for ways that are learned
-    or chosen on one half and evaluated on the other.
+    ``rng`` halves the pairs for ways that are learned or chosen on one half and evaluated on the other.
+
+    Parameters
+    ----------
+    scores
+        Attack → scores float64 [models, samples]; the confidence comes first.
+    tosses
+        The sets of coins, whose pairs are counted together; with fewer than `LEARNABLE` pairs, ways that halve the
+        pairs are left out.
+    sets
+        Name of a set → positions of its attacks in ``scores``.
     """
     names, phi = list(scores), next(iter(scores.values()))
     guesses = _guesses([*scores.values()], tosses)
@@ -211,8 +244,15 @@ def _counts(
 
 
 def _attack_name(number: int, names: list[str], members: list[int]) -> str:
-    """Return the name of a chosen attack. ``number``: its position k in ``members``, or ~k if it is turned round;
-    ``members``: the positions of a set's attacks in ``names``."""
+    """Return the name of a chosen attack.
+
+    Parameters
+    ----------
+    number
+        Its position k in ``members``, or ~k if it is turned round.
+    members
+        The positions of a set's attacks in ``names``.
+    """
     return names[members[number]] if number >= 0 else f"{names[members[~number]]} turned round"
 
 
@@ -234,8 +274,14 @@ def _guesses(scores: list[np.ndarray], tosses: list[Toss]) -> np.ndarray:
 def _rows(counts: Counts, model: int | None, delta: float, tosses: list[Toss]) -> list[Row]:
     """Return the rows of all metrics of the one-run audit, for each way to guess in ``counts``.
 
-    ``model``: the number of a single model, or None for all together; ``delta``: the δ of the bounds on ε; ``tosses``:
-    the sets of coins with their models.
+    Parameters
+    ----------
+    model
+        The number of a single model, or None for all together.
+    delta
+        The δ of the bounds on ε.
+    tosses
+        The sets of coins with their models.
     """
     models, sharing = sum(len(toss.models) for toss in tosses), max(len(toss.models) for toss in tosses)
     together = f"{models} models, {sharing} to a coin" if models > 1 else ""

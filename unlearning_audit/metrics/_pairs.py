@@ -17,9 +17,16 @@ from unlearning_audit.metrics import Membership, Row
 class Group:
     """The target models of one split, one of the two of a swapped pair.
 
-    ``block``: the number of the pair; ``models`` int64 [models]: the numbers of the split's models; ``twins`` int64
-    [models]: those of the pair's other split; ``forget`` int64 [samples]: the samples that the models forget and the
-    twins never saw.
+    Parameters
+    ----------
+    block
+        The number of the pair.
+    models
+        int64 [models]: the numbers of the split's models.
+    twins
+        int64 [models]: those of the pair's other split.
+    forget
+        int64 [samples]: the samples that the models forget and the twins never saw.
     """
 
     block: int

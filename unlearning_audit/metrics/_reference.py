@@ -22,15 +22,23 @@ def log_density(
     """Return the log-density at ``x`` of the phi of the models in ``mask``, sample by sample: float64 [evaluated
     models, samples].
 
-    ``phi`` float64 and ``mask`` bool [reference models, samples]; ``x`` float64 [evaluated models, samples]: the phi of
-    the evaluated models. ``kind`` "kde": Gaussian kernels of ``bandwidth``, a number in units of phi or Silverman's
-    rule (1986, eq. 3.28) on each sample's own spread; "gaussian": mean and standard deviation (divisor n); "pooled":
-    mean, and a standard deviation around the means of all samples (for few models). If the evaluated models are
-    reference models themselves, ``audited`` int [evaluated models] says which: each is left out of its own density and
-    bandwidth.
+    ``phi`` float64 and ``mask`` bool [reference models, samples]. ``kind`` "kde": Gaussian kernels of ``bandwidth``, a
+    number in units of phi or Silverman's rule (1986, eq. 3.28) on each sample's own spread; "gaussian": mean and
+    standard deviation (divisor n); "pooled": mean, and a standard deviation around the means of all samples (for few
+    models). If the evaluated models are reference models themselves, ``audited`` int [evaluated models] says which:
+    each is left out of its own density and bandwidth.
 
-    Finite everywhere. Raises ValueError when a sample has fewer than ``minimum`` models in ``mask``; the message names
-    the ``side``.
+    Finite everywhere.
+
+    Parameters
+    ----------
+    x
+        float64 [evaluated models, samples]: the phi of the evaluated models.
+
+    Raises
+    ------
+    ValueError
+        When a sample has fewer than ``minimum`` models in ``mask``; the message names the ``side``.
     """
     # With ``leave_out``, arrays of `per_sample` have a row for each reference model, without itself; else one row.
     leave_out = audited is not None

@@ -18,8 +18,15 @@ FORGOTTEN = replace(UTILITY, direction=-1, deciding=True)
 
 
 def by_role(start: int, group: str) -> tuple[Column, ...]:
-    """Return declarations of a table's column for each role of samples, without intervals. ``start``: the place of the
-    first of them among the columns; ``group``: the head above all of them."""
+    """Return declarations of a table's column for each role of samples, without intervals.
+
+    Parameters
+    ----------
+    start
+        The place of the first of them among the columns.
+    group
+        The head above all of them.
+    """
     roles = enumerate(("forget", "heldout", "retain", "test"), start)
     return tuple(Column(place, role, role=role, group=group, interval=False) for place, role in roles)
 
@@ -27,9 +34,14 @@ def by_role(start: int, group: str) -> tuple[Column, ...]:
 def above_retraining(name: str, label: str, of: str = "", comparison: str = "", order: int = 0) -> Quantity:
     """Return the declaration of ``name``, the difference between a number and that of retrained models.
 
-    ``label``: that of the number itself; ``of``: what the explanation calls the number, "" for no explanation;
-    ``comparison`` and ``order``: the name of the difference and its place among the numbers by which methods are
-    compared, if it is one of these.
+    Parameters
+    ----------
+    label
+        That of the number itself.
+    of
+        What the explanation calls the number, "" for no explanation.
+    comparison, order
+        The name of the difference and its place among the numbers by which methods are compared, if it is one of these.
     """
     compared = Comparison(comparison, order, ideal=0.0, two_sided=True, role="forget", retrained=True)
     reading = f"{of} minus that of retrained models: 0 = as if retrained." if of else ""
@@ -76,7 +88,10 @@ def roles(test: np.ndarray, member: Membership | Published) -> dict[str, np.ndar
 def mean(value: np.ndarray, rows: np.ndarray) -> crossed.PerModel:
     """Return the mean of ``value`` in [0, 1] over the ``rows`` of each model, with the influence of each sample.
 
-    ``value`` and ``rows`` bool [models, samples]; ``value`` may be NaN where it is not among the rows.
+    Parameters
+    ----------
+    value, rows
+        bool [models, samples]: ``value`` may be NaN where it is not among the rows.
     """
     return crossed.per_model(value=np.where(rows, value, 0.0), weight=rows.astype(np.float64))
 
@@ -150,11 +165,20 @@ def shares(
     """Return rows of the means over models and samples of numbers in [0, 1], for every role (field ``role``) and every
     pair of splits.
 
-    ``audited``: (metric, field ``rule``) → the value of each sample by each target model, NaN where it was not queried;
-    ``retrained``: the same by retrained models. With them, rows of the differences from their means follow. ``gaps``:
-    metric → name of its difference, by default "…_gap"; metrics that it lacks have no difference. ``only``: the roles;
-    ``samples``: which samples the values are of, int64 (None: all). A role has no rows if some model was queried on no
-    sample of it.
+    A role has no rows if some model was queried on no sample of it.
+
+    Parameters
+    ----------
+    audited
+        (metric, field ``rule``) → the value of each sample by each target model, NaN where it was not queried.
+    retrained
+        The same by retrained models. With them, rows of the differences from their means follow.
+    gaps
+        Metric → name of its difference, by default "…_gap"; metrics that it lacks have no difference.
+    only
+        The roles.
+    samples
+        Which samples the values are of, int64 (None: all).
     """
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
@@ -184,8 +208,12 @@ def of_forgotten(
 ) -> dict[str, Effect]:
     """Return the name in ``decides`` → the mean of ``value`` over each target model's forgotten samples, as an effect.
 
-    ``decides``: the name of one number → how it decides; ``value`` float64 [target models, samples] in [0, 1], NaN is
-    left out; ``samples``: which samples the values are of, int64 (None: all). {} where a model has no such sample.
+    Parameters
+    ----------
+    decides
+        The name of one number → how it decides; ``value`` float64 [target models, samples] in [0, 1], NaN is left out.
+    samples
+        Which samples the values are of, int64 (None: all). {} where a model has no such sample.
     """
     target = evaluation.membership[evaluation.target]
     samples = np.arange(value.shape[1]) if samples is None else samples

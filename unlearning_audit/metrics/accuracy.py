@@ -130,8 +130,14 @@ def _latent(by_model: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, n
     """Return role → the mean lead of each model divided by the standard deviation of its leads: float64 [models].
 
     A sample's lead is the logit of its label minus the largest other logit. If leads were normal, the result would be
-    the probit of the accuracy. It also distinguishes models that all have an accuracy of 1. ``by_model``: the logits of
-    each model, [samples, classes]; ``roles``: from `sides`.
+    the probit of the accuracy. It also distinguishes models that all have an accuracy of 1.
+
+    Parameters
+    ----------
+    by_model
+        The logits of each model, [samples, classes].
+    roles
+        From `sides`.
     """
     latent: dict[str, list[float]] = {role: [] for role in roles}
     for model, logits in enumerate(by_model):

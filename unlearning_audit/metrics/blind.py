@@ -124,9 +124,20 @@ def evaluate(
     """Return the numbers of table 11 for one target model, by name: label overlap, its chance level (the overlap of
     random divisions of the same samples), and accuracy and AUC of a linear classifier.
 
-    ``y`` int [samples]; ``forget`` and ``heldout`` bool [samples]; ``features`` float [samples, features]: anything
-    that does not come from an audited model (embeddings of another network, or the pixels; None: the classifier is left
-    out). Raises ValueError when there are fewer forgotten or held-out samples than folds.
+    Parameters
+    ----------
+    y
+        int [samples].
+    forget, heldout
+        bool [samples].
+    features
+        float [samples, features]: anything that does not come from an audited model (embeddings of another network, or
+        the pixels; None: the classifier is left out).
+
+    Raises
+    ------
+    ValueError
+        When there are fewer forgotten or held-out samples than folds.
     """
     sizes = int(forget.sum()), int(heldout.sum())
     if min(sizes) < FOLDS:
@@ -158,7 +169,12 @@ def _classifier(x: np.ndarray, positive: np.ndarray, rng: np.random.Generator) -
     """Return "blind_accuracy" and "blind_auc", the accuracy and the AUC of a ridge logistic regression on each fold,
     after learning on the others, as means over folds.
 
-    ``x`` float64 [samples, features]; ``positive`` bool [samples]: the side to recognise, here the forgotten samples.
+    Parameters
+    ----------
+    x
+        float64 [samples, features].
+    positive
+        bool [samples]: the side to recognise, here the forgotten samples.
     """
     fold = np.empty(len(positive), np.int64)
     for side in (positive, ~positive):

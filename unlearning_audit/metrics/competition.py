@@ -61,9 +61,13 @@ QUANTITIES = (
 class Models:
     """The inputs of the score from one population of models.
 
-    ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models, samples] or
-    [models]: the accuracy of each model, or numbers of each sample of which it is the mean; None without samples of
-    that role. With samples, intervals hold for other samples too.
+    Parameters
+    ----------
+    phi
+        float [models, forget samples].
+    retain_accuracy, test_accuracy
+        float [models, samples] or [models]: the accuracy of each model, or numbers of each sample of which it is the
+        mean; None without samples of that role. With samples, intervals hold for other samples too.
     """
 
     phi: np.ndarray
@@ -139,8 +143,15 @@ def over_null(phi: _null.Sides, index: np.ndarray, options: Options, rng: np.ran
     leaves out together, and the influence of every sample.
 
     F is the mean over samples of the competition's points ``h`` of unlearned models, F₀ that of retrained models
-    (``null``). ``phi``: of unlearned, of retrained and of further retrained models or None; ``index``: the numbers of
-    the samples. {} where the models are too few to be left out in groups, or F₀ rests on a single group or sample.
+    (``null``).
+
+    Parameters
+    ----------
+    phi
+        Of unlearned, of retrained and of further retrained models or None.
+    index
+        The numbers of the samples. {} where the models are too few to be left out in groups, or F₀ rests on a single
+        group or sample.
     """
     u, r, independent = phi
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
@@ -222,11 +233,19 @@ def _share(hit: np.ndarray) -> Estimate:
 
 
 def _null_rows(phi: _null.Sides, h: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of F₀ and F/F₀ with intervals. Without further retrained models, random halves of the retrained
-    ones are compared. With too few unlearned or retrained models for halves, both rows say so in place of a number.
+    """Return the rows of F₀ and F/F₀ with intervals.
 
-    ``phi``: of unlearned, of retrained and of further retrained models or None; ``h``: the competition's points of the
-    unlearned models, [1 + groups, samples]. F/F₀ takes F from as many models as F₀.
+    Without further retrained models, random halves of the retrained ones are compared. With too few unlearned or
+    retrained models for halves, both rows say so in place of a number.
+
+    F/F₀ takes F from as many models as F₀.
+
+    Parameters
+    ----------
+    phi
+        Of unlearned, of retrained and of further retrained models or None.
+    h
+        The competition's points of the unlearned models, [1 + groups, samples].
     """
     names = ("forgetting_quality_null", "forgetting_quality_over_null")
     unlearned, retrained, independent = phi

@@ -41,9 +41,13 @@ class Options(Settings):
 class Split:
     """The points and accuracies of one split, one of the two of a swapped pair, whose number is ``block``.
 
-    ``h`` and ``null`` float64 [forget samples]: points of its models against retrained ones, and of retrained against
-    retrained (NaN: unknown); ``retain`` and ``test``: the accuracy of its models, then that of retrained ones, on
-    retained and on test samples (NaN: no test part).
+    Parameters
+    ----------
+    h, null
+        float64 [forget samples]: points of its models against retrained ones, and of retrained against retrained (NaN:
+        unknown).
+    retain, test
+        The accuracy of its models, then that of retrained ones, on retained and on test samples (NaN: no test part).
     """
 
     block: int
@@ -80,9 +84,15 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
     """Return the competition's points of one split's models against retrained ones, those of retrained against
     retrained, and the accuracies of audited and retrained models.
 
-    ``group``: the split with its models; ``rule``: how thresholds of ε are chosen. Retraining itself is compared with
-    its control. Without a control, it is compared with the other split, and the points of retrained against retrained
-    models are NaN.
+    Retraining itself is compared with its control. Without a control, it is compared with the other split, and the
+    points of retrained against retrained models are NaN.
+
+    Parameters
+    ----------
+    group
+        The split with its models.
+    rule
+        How thresholds of ε are chosen.
     """
     assert evaluation.retrained_files is not None  # else no group has twins
     numbers = np.arange(len(evaluation.membership.seed))

@@ -13,8 +13,15 @@ def information(squared_norms: np.ndarray) -> np.ndarray:
     """Return ι of each model, float64 [models]: the mean over its forgotten samples of ‖∇_θ log p_θ(y|x)‖² (equation
     7).
 
-    ``squared_norms`` float [models, samples]: squared norms of gradients for the observed label. Raises ValueError for
-    negative or NaN values among them.
+    Parameters
+    ----------
+    squared_norms
+        float [models, samples]: squared norms of gradients for the observed label.
+
+    Raises
+    ------
+    ValueError
+        For negative or NaN values among them.
     """
     if not (squared_norms >= 0).all():
         raise ValueError("squared gradient norms are negative or NaN; look at the logits of these models first")
@@ -106,8 +113,17 @@ def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
     """Return the mean of ``score`` [models, samples], a probability of membership, over each model's ``forget`` set:
     float64 [models].
 
-    ``forget`` bool [models, samples]. Figures 3 and 4 of the paper show this mean. Raises ValueError for values outside
-    [0, 1].
+    Figures 3 and 4 of the paper show this mean.
+
+    Parameters
+    ----------
+    forget
+        bool [models, samples].
+
+    Raises
+    ------
+    ValueError
+        For values outside [0, 1].
     """
     if not ((score[forget] >= 0) & (score[forget] <= 1)).all():
         raise ValueError("scores of the attack lie outside [0, 1], so they are no probabilities of membership")
@@ -118,11 +134,19 @@ def evaluate(squared_norms: np.ndarray, mean_squared_norm: np.ndarray) -> list[R
     """Return the mean, standard deviation and median over models of information, efficacy and its upper bound, then the
     values of every model, as rows (`tidy`).
 
-    ``squared_norms`` float [models, samples]: squared norms of gradients for the observed label; ``mean_squared_norm``
-    float [models]: ‖∇ of the mean cross-entropy over the same samples‖². Where a model has ι = 0 its efficacy is inf;
-    means and standard deviations are then empty, and the median is given.
+    Where a model has ι = 0 its efficacy is inf; means and standard deviations are then empty, and the median is given.
 
-    Raises ValueError for norms that are negative or NaN.
+    Parameters
+    ----------
+    squared_norms
+        float [models, samples]: squared norms of gradients for the observed label.
+    mean_squared_norm
+        float [models]: ‖∇ of the mean cross-entropy over the same samples‖².
+
+    Raises
+    ------
+    ValueError
+        For norms that are negative or NaN.
     """
     iota = information(squared_norms)
     # Rounding must not put the bound below efficacy: with one target sample they are equal.

@@ -80,7 +80,10 @@ def role(name: str, *, short: bool = False) -> str | None:
     name the form in which these are given (`FORMS`); without a form, a loader is meant. A name with both sides, forget
     and retain, or with a word of `OTHERWISE` does not tell.
 
-    ``short``: whether the abbreviations D_f and D_r count as names of the samples to forget and to keep.
+    Parameters
+    ----------
+    short
+        Whether the abbreviations D_f and D_r count as names of the samples to forget and to keep.
 
     >>> [role(name) for name in ("net", "forget_train_dl", "retain_data", "D_forget", "noisy_loader", "forget_class")]
     ['model', 'forget_loader', 'retain_data', 'forget_loader', None, None]
@@ -107,16 +110,29 @@ def assigned(
     parameters: Sequence[Parameter], options: Mapping[str, Any], give: Mapping[str, str], *, more: bool
 ) -> dict[str, str | None]:
     """Decide what each parameter of a published unlearning function receives: return parameter → its role in `ROLES`,
-    or None if it receives the option of its own name. Parameters that keep their default are left out.
+    or None if it receives the option of its own name.
+
+    Parameters that keep their default are left out.
 
     A parameter receives the first of these that exists: 1. the option of its name (except that for an optimizer, a
     mapping only describes the optimizer that is given); 2. the role that ``give`` states; 3. the role that its name
-    suggests; 4. its default. A default goes before some suggested roles (`_keeps_default`). If no parameter stands
-    for the model to unlearn, a single original model does. D_f and D_r are recognised only if both occur.
+    suggests; 4. its default. A default goes before some suggested roles (`_keeps_default`). If no parameter stands for
+    the model to unlearn, a single original model does. D_f and D_r are recognised only if both occur.
 
-    ``options``: the function's own options; ``give``: parameter → role, as the study states it; ``more``: whether the
-    function takes further keywords. Raises ValueError for a parameter that receives nothing, for an option that no
-    parameter takes, and for a function that takes no model or no samples.
+    Parameters
+    ----------
+    options
+        The function's own options.
+    give
+        Parameter → role, as the study states it.
+    more
+        Whether the function takes further keywords.
+
+    Raises
+    ------
+    ValueError
+        For a parameter that receives nothing, for an option that no parameter takes, and for a function that takes no
+        model or no samples.
     """
     for name, stated in give.items():
         if stated not in ROLES:

@@ -39,24 +39,41 @@ OFFERS = {
 
 @dataclass(frozen=True)
 class Protocol:
-    """The declaration of a protocol. Every field has a default.
+    """The declaration of a protocol.
 
-    ``offers``: names of `OFFERS` that metrics and attacks may need. They list their needs in ``NEEDS``. A metric's
-    ``DEFAULT`` names the offers with which it is computed without being named. Other metrics are computed where a
-    scenario names them, and compare with retrained models unless their file has ``ALONE = True``. A metric's
-    ``PROTOCOL_MINIMUM`` maps an option of the protocol to its smallest value: a number, an option of the metric, or
-    such an option and how much more, as in ``("minimum", 1)``. A metric with the offer "imported" in ``DEFAULT``
-    reports what a folder lacks in a row without a number.
+    Every field has a default.
 
-    ``attacked``: a study of this protocol must name attacks, which score the models. ``own_rows``: it may name attacks,
-    each of which learns from other samples of the audited model itself, so that shadow models are not needed.
-    ``counts``: options that state numbers of blocks. They do not change a block, so adding blocks keeps the names of
-    results. ``references``: methods whose logits the metrics compare with, retrain and an independent retrain.
-    ``forgets``: False if nothing is unlearned. ``selects``: the metric whose ``select(evaluation, options)`` returns
-    which samples the models memorise. ``system``: the evaluation system to which the protocol belongs, if it is not one
-    by itself. ``figures``: kinds of figures that are drawn for a study that names none. ``targets``: the option that
-    names what is forgotten; ``shadows``: the option that counts the adversary's models, and how many models it counts
-    as one. Settings in papers' tables print both.
+    Parameters
+    ----------
+    offers
+        Names of `OFFERS` that metrics and attacks may need. They list their needs in ``NEEDS``. A metric's ``DEFAULT``
+        names the offers with which it is computed without being named. Other metrics are computed where a scenario
+        names them, and compare with retrained models unless their file has ``ALONE = True``. A metric's
+        ``PROTOCOL_MINIMUM`` maps an option of the protocol to its smallest value: a number, an option of the metric, or
+        such an option and how much more, as in ``("minimum", 1)``. A metric with the offer "imported" in ``DEFAULT``
+        reports what a folder lacks in a row without a number.
+    attacked
+        A study of this protocol must name attacks, which score the models.
+    own_rows
+        It may name attacks, each of which learns from other samples of the audited model itself, so that shadow models
+        are not needed.
+    counts
+        Options that state numbers of blocks. They do not change a block, so adding blocks keeps the names of results.
+    references
+        Methods whose logits the metrics compare with, retrain and an independent retrain.
+    forgets
+        False if nothing is unlearned.
+    selects
+        The metric whose ``select(evaluation, options)`` returns which samples the models memorise.
+    system
+        The evaluation system to which the protocol belongs, if it is not one by itself.
+    figures
+        Kinds of figures that are drawn for a study that names none.
+    targets
+        The option that names what is forgotten.
+    shadows
+        The option that counts the adversary's models, and how many models it counts as one. Settings in papers' tables
+        print both.
     """
 
     offers: tuple[str, ...] = ("forgotten",)
@@ -77,8 +94,11 @@ class Column:
     """A column of the headline table: its ``place`` from the left, its ``head`` and ``group``, the ``role`` of the rows
     that it shows, and whether it shows their ``interval``.
 
-    ``besides``: whether the column is left out for swapped pairs that have a Q. Its quantity then belongs to another
-    system, which has tables of its own.
+    Parameters
+    ----------
+    besides
+        Whether the column is left out for swapped pairs that have a Q. Its quantity then belongs to another system,
+        which has tables of its own.
     """
 
     place: int
@@ -93,11 +113,22 @@ class Column:
 class Comparison:
     """How the meta-evaluation uses a quantity: under which ``name``, and at which ``place`` of its table.
 
-    ``attack``: the attack whose rows are read ("": any). ``ideal``: the value under perfect unlearning, NaN if unknown.
-    ``two_sided``: only the distance from ``ideal`` counts; otherwise ``falling`` tells whether lower or higher values
-    are better. ``per_model``: the name of the quantity with one value per seed, if it differs. ``role``: the role of
-    the rows. ``retrained``: whether the quantity needs retrained models. ``shadows``: protocols whose shadow models it
-    needs too.
+    Parameters
+    ----------
+    attack
+        The attack whose rows are read ("": any).
+    ideal
+        The value under perfect unlearning, NaN if unknown.
+    two_sided
+        Only the distance from ``ideal`` counts; otherwise ``falling`` tells whether lower or higher values are better.
+    per_model
+        The name of the quantity with one value per seed, if it differs.
+    role
+        The role of the rows.
+    retrained
+        Whether the quantity needs retrained models.
+    shadows
+        Protocols whose shadow models it needs too.
     """
 
     name: str
@@ -116,15 +147,34 @@ class Comparison:
 class Quantity:
     """One number that a metric computes, in the rows whose metric is ``name`` (with * for any text).
 
-    ``label``: its printed name (empty: the name with spaces); a * in it stands for the text in the name. ``better``:
-    "higher", "lower", or "" if neither. ``reading``: one sentence on what the extremes mean. ``ideal``: the value of
-    retrained models in theory, NaN if unknown. ``logarithmic``: values span orders of magnitude and are compared by
-    ratios. ``primary``: sentences state this number for its system. ``system``: the name of that system, if others
-    evaluate the same models. ``attacks``: names in the column attack of this metric's rows, besides the study's
-    attacks. ``columns``: its columns in the headline table. ``comparisons``: how the meta-evaluation uses it.
-    ``printed``: its name in papers' tables, if it differs, with {role}, {protocol} and {on_target} ("_on_" and the
-    target). ``unsigned``: papers' tables print its absolute value. ``setting``: a further setting in such tables, as in
-    "a=b".
+    Parameters
+    ----------
+    label
+        Its printed name (empty: the name with spaces); a * in it stands for the text in the name.
+    better
+        "higher", "lower", or "" if neither.
+    reading
+        One sentence on what the extremes mean.
+    ideal
+        The value of retrained models in theory, NaN if unknown.
+    logarithmic
+        Values span orders of magnitude and are compared by ratios.
+    primary
+        Sentences state this number for its system.
+    system
+        The name of that system, if others evaluate the same models.
+    attacks
+        Names in the column attack of this metric's rows, besides the study's attacks.
+    columns
+        Its columns in the headline table.
+    comparisons
+        How the meta-evaluation uses it.
+    printed
+        Its name in papers' tables, if it differs, with {role}, {protocol} and {on_target} ("_on_" and the target).
+    unsigned
+        Papers' tables print its absolute value.
+    setting
+        A further setting in such tables, as in "a=b".
     """
 
     name: str
@@ -162,8 +212,13 @@ def name_in_study(quantity: str, key: str, file: str) -> str:
 def renamed(quantity: Quantity, key: str, file: str) -> Quantity:
     """Return the declaration of a ``quantity`` under its name in the study's tables (`name_in_study`).
 
-    ``key``: the study's name of the metric in ``file`` (its stem). If the quantity's name there differs from its own,
-    its labels and heads of columns also state ``key``, so that two metrics of one file can be distinguished.
+    If the quantity's name there differs from its own, its labels and heads of columns also state ``key``, so that two
+    metrics of one file can be distinguished.
+
+    Parameters
+    ----------
+    key
+        The study's name of the metric in ``file`` (its stem).
     """
     name = name_in_study(quantity.name, key, file)
     if name == quantity.name or (not quantity.name and key == file):

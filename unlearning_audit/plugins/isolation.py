@@ -22,13 +22,20 @@ def isolated(
 ) -> dict[str, Any]:  # fmt: skip
     """Call ``function`` in a fork of this process, and return the plain values and arrays that it returns.
 
-    ``file``: the user's file whose code the function runs; with None, only code of the library is run, and the function
-    is called in this process. ``where``: the field of the study that errors of the file begin with. ``time_limit``:
-    seconds after which the fork is ended. With ``trace``, the traceback of an error is printed, and that of a defect
-    always.
+    With ``trace``, the traceback of an error is printed, and that of a defect always.
 
     Raises PluginError if the fork crashed, ended itself or took too long, MachineError where memory, a disk or a card
     failed, NoAnswerError and ValueError as the function does, and RuntimeError for any other error.
+
+    Parameters
+    ----------
+    file
+        The user's file whose code the function runs; with None, only code of the library is run, and the function is
+        called in this process.
+    where
+        The field of the study that errors of the file begin with.
+    time_limit
+        Seconds after which the fork is ended.
     """
     if file is None:
         return function()
@@ -58,8 +65,14 @@ def isolated(
 def _send(function: Callable[[], dict[str, Any]], sending: Connection, trace: bool) -> None:
     """Call the ``function`` and send its result to the parent process; this runs in the fork that `isolated` starts.
 
-    If the function raises an error, that is sent instead, as a type that the parent process knows. ``sending``: the end
-    of the pipe to write to. ``trace``: whether to print the traceback of every error, and not only of a defect.
+    If the function raises an error, that is sent instead, as a type that the parent process knows.
+
+    Parameters
+    ----------
+    sending
+        The end of the pipe to write to.
+    trace
+        Whether to print the traceback of every error, and not only of a defect.
     """
     with suppress(AttributeError):  # only Linux lets a process end with its parent
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: else a killed job would leave this one behind

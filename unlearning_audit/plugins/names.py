@@ -17,8 +17,14 @@ def check_names(metrics: Iterable[str], key: str, file: str) -> None:
     """Raise PluginError if rows of a user's metric have names that its file does not declare, or names of the library's
     own metrics.
 
-    ``metrics``: the names of the rows; ``key``: the study's name of the metric in ``file``. Tables and verdicts would
-    mistake a row with a library's name for the library's number.
+    Tables and verdicts would mistake a row with a library's name for the library's number.
+
+    Parameters
+    ----------
+    metrics
+        The names of the rows.
+    key
+        The study's name of the metric in ``file``.
     """
     declared_names = [quantity.name for quantity in registry.quantities(key, file, key)]
     reserved = [quantity.name for name in registry.names("metrics") for quantity in registry.quantities(name)]

@@ -22,9 +22,17 @@ from unlearning_audit.plugins.settings import Settings
 class Kind:
     """A kind of plug-in.
 
-    ``noun``: its name in sentences. ``parts``: what each file defines; names in capitals are constants. ``class
-    Options(Settings)`` may be left out. ``takes``: the parameters of the function that is the first part, if they are
-    checked (an attack may take signals after them). ``mark``: the part by which a file is recognised.
+    Parameters
+    ----------
+    noun
+        Its name in sentences.
+    parts
+        What each file defines; names in capitals are constants. ``class Options(Settings)`` may be left out.
+    takes
+        The parameters of the function that is the first part, if they are checked (an attack may take signals after
+        them).
+    mark
+        The part by which a file is recognised.
     """
 
     noun: str
@@ -170,8 +178,16 @@ def quantities(name: str, file: str | None = None, key: str = "") -> tuple[Quant
     """Return the quantities that a metric declares, by which its rows may be named; one without a name if it declares
     none.
 
-    ``key``: the study's name of the metric, which precedes the quantities' names if it differs from the file's
-    (`declarations.name_in_study`). Raises ValueError if the metric is unknown or cannot be imported.
+    Parameters
+    ----------
+    key
+        The study's name of the metric, which precedes the quantities' names if it differs from the file's
+        (`declarations.name_in_study`).
+
+    Raises
+    ------
+    ValueError
+        If the metric is unknown or cannot be imported.
     """
     module, stem = load("metrics", name, file), source_file("metrics", name, file).stem
     return _renamed(getattr(module, "QUANTITIES", (Quantity(""),)), key or stem, stem)

@@ -33,9 +33,13 @@ def defined(path: Path) -> set[str]:
 def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
     """Return the parameters that ``function`` takes by name, and whether it takes further keywords.
 
-    ``function``: "name" or "Class.method". For a method, the parameters of the class's constructor are listed too. The
-    file is parsed, not run. Returns None if a decorator, a parent class or a missing function leaves the parameters
-    open.
+    For a method, the parameters of the class's constructor are listed too. The file is parsed, not run. Returns None if
+    a decorator, a parent class or a missing function leaves the parameters open.
+
+    Parameters
+    ----------
+    function
+        "name" or "Class.method".
     """
     name, _, method = function.partition(".")
     node = next((child for child in statements(path) if getattr(child, "name", None) == name), None)

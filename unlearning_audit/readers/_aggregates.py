@@ -95,8 +95,14 @@ def _auc_of_draws(
     """Return the AUC of an attack in each bootstrap draw, float64 [draws]: the mean over all pairs of a forgotten and a
     held-out sample, of 1 if the forgotten one scores higher, .5 in a tie and else 0.
 
-    ``forget`` and ``heldout`` float64 [samples]: the scores of both sides; ``draws_forget`` and ``draws_heldout``
-    float32 [draws, samples]: how often a draw contains a sample. A pair counts as often as both of its samples.
+    A pair counts as often as both of its samples.
+
+    Parameters
+    ----------
+    forget, heldout
+        float64 [samples]: the scores of both sides.
+    draws_forget, draws_heldout
+        float32 [draws, samples]: how often a draw contains a sample.
     """
     above = (forget[:, None] > heldout) + 0.5 * (forget[:, None] == heldout)  # [forgotten, held-out]
     total = draws_forget.sum(1) * draws_heldout.sum(1)
@@ -105,11 +111,20 @@ def _auc_of_draws(
 
 def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> list[dict[str, Any]]:
     """Return a row for each aggregate of OpenUnlearning, for one population of models, with the columns name, value,
-    ci_low, ci_high, n and formula. An aggregate that lacks one of its numbers is left out.
+    ci_low, ci_high, n and formula.
+
+    An aggregate that lacks one of its numbers is left out.
 
     The value is a mean over the n models, and the interval lies between the .025 and .975 quantiles of its draws.
-    ``models``: the population, such as all models of one method; ``group``: the models that it is compared with;
-    ``values``: model → its values, from `of_models`.
+
+    Parameters
+    ----------
+    models
+        The population, such as all models of one method.
+    group
+        The models that it is compared with.
+    values
+        Model → its values, from `of_models`.
     """
     of_population = [values.get(model, {}) for model in models]
     # Name → float64 [models, 1 + draws]; [0] selects the only name.

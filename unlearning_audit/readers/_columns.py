@@ -33,9 +33,16 @@ NEGATED = re.compile(r"^(-|(one_|1_)?minus_|negative_)|(^|_)(neg|negated|inverse
 class Layout:
     """The meaning of a table's columns.
 
-    ``columns``: meaning → name in the table. ``keys``: all columns that distinguish models. ``values``: value column →
-    +1 if larger values are more like a member, −1 if smaller ones. ``side``: the name of the column that tells
-    forgotten from held-out samples, or the user's word for it, such as member.
+    Parameters
+    ----------
+    columns
+        Meaning → name in the table.
+    keys
+        All columns that distinguish models.
+    values
+        Value column → +1 if larger values are more like a member, −1 if smaller ones.
+    side
+        The name of the column that tells forgotten from held-out samples, or the user's word for it, such as member.
     """
 
     columns: dict[str, str]
@@ -47,9 +54,16 @@ class Layout:
 def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     """Return what the columns of a table mean, from their names.
 
-    ``header``: the names; ``renamed``: the user's word for a meaning, such as "side" or "member", → name of a column,
-    which is preferred to columns with the usual names (`COLUMNS`). A user's word that is no meaning in `COLUMNS`, such
-    as "loss", says that the column holds values. Values are larger for members, unless the word is that of a loss.
+    A user's word that is no meaning in `COLUMNS`, such as "loss", says that the column holds values. Values are larger
+    for members, unless the word is that of a loss.
+
+    Parameters
+    ----------
+    header
+        The names.
+    renamed
+        The user's word for a meaning, such as "side" or "member", → name of a column, which is preferred to columns
+        with the usual names (`COLUMNS`).
     """
     plain = {name: name.lower().replace(" ", "_") for name in header}
     given = {_meaning(word): name for word, name in renamed.items()}  # meaning → the column that the user gave
@@ -91,8 +105,15 @@ def _direction(name: str) -> int:
 def complete_layout(path: Path, table: Any, renamed: dict[str, str]) -> Layout:
     """Return what the columns of a table mean (`layout_of`), with at least one column of values and one of sides.
 
-    ``renamed``: the user's word for a meaning → name of a column. Raises ValueError that lists the columns if a needed
-    or renamed one is missing.
+    Parameters
+    ----------
+    renamed
+        The user's word for a meaning → name of a column.
+
+    Raises
+    ------
+    ValueError
+        That lists the columns if a needed or renamed one is missing.
     """
     listed = ", ".join(table.columns)
     missing = [name for name in renamed.values() if name not in table.columns]

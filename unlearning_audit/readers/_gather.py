@@ -20,8 +20,13 @@ from unlearning_audit.readers._model import NONE, RETRAIN, Agreement, Model, Unr
 @dataclass(frozen=True)
 class Imported:
     """The result of reading: ``groups`` of comparable models; ``agreements``, result file → the numbers that it prints
-    beside recomputed ones; ``formats``, file → name of its reader; ``out``, what was left out because it cannot be read
-    or compared."""
+    beside recomputed ones; ``formats``, file → name of its reader.
+
+    Parameters
+    ----------
+    out
+        What was left out because it cannot be read or compared.
+    """
 
     groups: list[Group]
     agreements: dict[Path, list[Agreement]]
@@ -41,11 +46,22 @@ def imported(
 ) -> Imported:
     """Read everything that readers find at or below ``paths``, in groups of comparable models.
 
-    ``retrain`` and ``none``: files or folders of retrained models and of models before unlearning, which are read as
-    well; FILE:NAME is one model of a file. ``reader``: the name of the only reader that runs, or a user's own file,
-    with its ``options``; all readers run if it is "". ``alone``: continue without any retrained model. ``roles``: a
-    table of roles (`_roles`), which alone decides the groups. Raises ValueError with one sentence if something that the
-    user named cannot be read, or if something is ambiguous.
+    Parameters
+    ----------
+    retrain, none
+        Files or folders of retrained models and of models before unlearning, which are read as well; FILE:NAME is one
+        model of a file.
+    reader
+        The name of the only reader that runs, or a user's own file, with its ``options``; all readers run if it is "".
+    alone
+        Continue without any retrained model.
+    roles
+        A table of roles (`_roles`), which alone decides the groups.
+
+    Raises
+    ------
+    ValueError
+        With one sentence if something that the user named cannot be read, or if something is ambiguous.
     """
     places = _present([*paths, *retrain, *none], reader)
     models: list[Model] = []
@@ -106,9 +122,17 @@ def _refuse(out: Sequence[Unread], files: Collection[Path]) -> None:
 def _present(paths: Sequence[Path], reader: str) -> list[Path]:
     """Return the files and folders without duplicates.
 
-    ``paths``: files, folders, or FILE:NAME for one model in a file, which becomes FILE; ``reader``: the name of the
-    reader that the user chose, or the path of a reader of the user's own; "" if none was chosen. Raises ValueError if a
-    path does not exist or, without a chosen reader, is a file that is known to contain no samples.
+    Parameters
+    ----------
+    paths
+        Files, folders, or FILE:NAME for one model in a file, which becomes FILE.
+    reader
+        The name of the reader that the user chose, or the path of a reader of the user's own; "" if none was chosen.
+
+    Raises
+    ------
+    ValueError
+        If a path does not exist or, without a chosen reader, is a file that is known to contain no samples.
     """
     places = list(dict.fromkeys(_groups.split_name(path)[0] for path in paths))
     for place in places:

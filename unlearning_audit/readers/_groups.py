@@ -20,8 +20,17 @@ COMMAND = "the command"
 @dataclass(eq=False)
 class Group:
     """Models that are compared: ``none`` before unlearning; ``retrain``, and ``control``, retrained by another recipe
-    or in other runs; ``methods``: name → unlearned models. ``words`` name the models. ``samples`` are those that the
-    models have to share (`subject`): their forget set. ``notes``: assumptions, in sentences."""
+    or in other runs.
+
+    ``words`` name the models. ``samples`` are those that the models have to share (`subject`): their forget set.
+
+    Parameters
+    ----------
+    methods
+        Name → unlearned models.
+    notes
+        Assumptions, in sentences.
+    """
 
     name: str
     words: frozenset[str]

@@ -48,8 +48,12 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
     """Return KLOM of each sample in nats, float64 [samples], as EasyDUB computes it (Rinberg et al. 2026): the
     Kullback–Leibler divergence KL(models ‖ oracles) between two histograms, each over many models.
 
-    ``margin``: margins of the models, and ``oracle``: those of retrained ones, float [models, samples]. The last bin
-    excludes its upper edge, so that the largest margin lies in no bin.
+    The last bin excludes its upper edge, so that the largest margin lies in no bin.
+
+    Parameters
+    ----------
+    margin
+        Margins of the models, and ``oracle``: those of retrained ones, float [models, samples].
     """
     both = [np.clip(margins, -CLIP, CLIP) for margins in (margin, oracle)]
     # The smallest and the largest margin of each sample, [samples]. Where they are equal, bins get a width of 1 / BINS.
@@ -67,10 +71,15 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
 
 def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[list[Agreement]]:
     """Return, for each epoch, the printed KLOM beside the one computed from the margins of the models and of the
-    oracles (retrained models) with the same numbers. A part of the data is skipped if nothing is printed for it, if an
-    oracle is missing, or if oracles have another number of samples.
+    oracles (retrained models) with the same numbers.
 
-    ``arrays``: those of an archive (`archive`).
+    A part of the data is skipped if nothing is printed for it, if an oracle is missing, or if oracles have another
+    number of samples.
+
+    Parameters
+    ----------
+    arrays
+        Those of an archive (`archive`).
     """
     models = arrays["margins_forget"].shape[1]
     # Number of an oracle → part of the data → file of its margins, as the reader of single files keeps them in ``raw``.

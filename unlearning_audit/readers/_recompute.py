@@ -39,10 +39,16 @@ def privacy_leakage(attack: float, retrained: float) -> float:
 
 def forget_quality(printed: float, model: Model, retrained: Model, how: str) -> list[Agreement]:
     """Compare the forget quality of TOFU (Maini et al. 2024) that a log prints with the one computed from the truth
-    ratios of a model and a retrained one: the p-value of a two-sample Kolmogorov–Smirnov test. Return [] if one of the
-    two logs has no truth ratios.
+    ratios of a model and a retrained one: the p-value of a two-sample Kolmogorov–Smirnov test.
 
-    ``printed``: NaN if none is printed; ``how``: what the agreement calls the formula.
+    Return [] if one of the two logs has no truth ratios.
+
+    Parameters
+    ----------
+    printed
+        NaN if none is printed.
+    how
+        What the agreement calls the formula.
     """
     ratios = [run.raw["forget_truth_ratio"] for run in (model, retrained) if "forget_truth_ratio" in run.raw]
     if len(ratios) < 2:

@@ -12,11 +12,17 @@ COLUMNS = ("file", "entry", "models", "role", "method", "replicate", "scenario",
 
 def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]]:
     """Return the rows of ``roles.csv``, which shows a user the role that each file, or each model in a file, was given,
-    and why. The columns are `COLUMNS`.
+    and why.
+
+    The columns are `COLUMNS`.
 
     "entry" is the name of a model in a file of several. "models" counts the models that one row stands for: those of
-    one file and entry, with the same role, method, replicate and scenario (the group's name). ``out``: what was left
-    out; each entry of it has a row.
+    one file and entry, with the same role, method, replicate and scenario (the group's name).
+
+    Parameters
+    ----------
+    out
+        What was left out; each entry of it has a row.
     """
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     for group in groups:
@@ -53,11 +59,22 @@ def read(path: Path) -> list[dict[str, str]]:
 def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path) -> list[Group]:
     """Return the groups of models that a table of roles describes, one for each of its scenarios.
 
-    ``rows``: the lines of the table (`read`), with the columns of `table`, of which "entry", "method" and "replicate"
-    may be missing; ``path``: its file, for messages. Retrained models of the method "control" become the group's
-    control. Models that the table leaves out, or whose role is "", are in no group. Raises ValueError for a row whose
-    model was not read, and for a model that shares too few samples with the first retrained model of its scenario or,
-    if none is retrained, with the first model.
+    Retrained models of the method "control" become the group's control. Models that the table leaves out, or whose role
+    is "", are in no group.
+
+    Parameters
+    ----------
+    rows
+        The lines of the table (`read`), with the columns of `table`, of which "entry", "method" and "replicate" may be
+        missing.
+    path
+        Its file, for messages.
+
+    Raises
+    ------
+    ValueError
+        For a row whose model was not read, and for a model that shares too few samples with the first retrained model
+        of its scenario or, if none is retrained, with the first model.
     """
     groups: dict[str, Group] = {}
     for row in rows:

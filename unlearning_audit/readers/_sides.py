@@ -24,11 +24,20 @@ _OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"},
 
 
 def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
-    """Return the part of the data for each line of a column: forget, heldout, retain or other (the test part). Test
-    samples are held out if no others are. Members, and lines with yes, are forgotten if no sample is called forgotten.
+    """Return the part of the data for each line of a column: forget, heldout, retain or other (the test part).
 
-    ``meaning``: the column's ``name``, or the user's word for it, such as member. Raises ValueError for an unknown
-    value, and for values such as yes and no in a column whose name does not say what they mean.
+    Test samples are held out if no others are. Members, and lines with yes, are forgotten if no sample is called
+    forgotten.
+
+    Parameters
+    ----------
+    meaning
+        The column's ``name``, or the user's word for it, such as member.
+
+    Raises
+    ------
+    ValueError
+        For an unknown value, and for values such as yes and no in a column whose name does not say what they mean.
     """
     plain = _normalised(column)
     # Yes in non_member or retain is not said of forgotten samples, even if the user calls the column member.

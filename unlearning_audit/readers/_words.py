@@ -64,7 +64,12 @@ def trained_model(path: Path, root: Path, **known: Any) -> Model:
     """Return the model of a file in a format of audits of training, which know no unlearning.
 
     The model has the role "none" (before unlearning) unless a name states another (`model_of_path`). It has no words,
-    so that all models of such files are compared. ``known``: further fields of the model.
+    so that all models of such files are compared.
+
+    Parameters
+    ----------
+    known
+        Further fields of the model.
     """
     model = model_of_path(path, root)
     return replace(model, role=model.role or NONE, words=(), **known)
@@ -74,8 +79,13 @@ def model_of_names(names: tuple[str, ...], file: Path = Path()) -> Model:
     """Return a model of a ``file`` with what names say about it: its role, step, task, recipe (settings of training),
     replicate (such as its seed), and its words, which name the model itself.
 
-    ``names``: those of folders, outermost first, and of entries in the file. If they disagree on the role or the step,
-    an inner name counts. The task is the first forget set, or else the first word that names a task.
+    If they disagree on the role or the step, an inner name counts. The task is the first forget set, or else the first
+    word that names a task.
+
+    Parameters
+    ----------
+    names
+        Those of folders, outermost first, and of entries in the file.
     """
     role, step, decided = UNKNOWN, None, ""
     words_of: dict[str, list[str]] = {meaning: [] for meaning in ("", *MEANINGS)}
@@ -109,8 +119,12 @@ def model_of_names(names: tuple[str, ...], file: Path = Path()) -> Model:
 def _meaning(word: str, before: str, *, of_adapter: bool) -> str:
     """Return the meaning of a ``word``, one of `MEANINGS`; "" for one that names the model itself.
 
-    ``before``: the word before it, after which a number may count models; ``of_adapter``: whether the file is of an
-    adapter, whose rank is a setting.
+    Parameters
+    ----------
+    before
+        The word before it, after which a number may count models.
+    of_adapter
+        Whether the file is of an adapter, whose rank is a setting.
     """
     if of_adapter and word.lower().startswith("rank"):
         return "setting"

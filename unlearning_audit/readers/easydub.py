@@ -102,8 +102,16 @@ def _of_folders(paths: list[Path]) -> list[Model]:
 def _of_files(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_set: int, number: int) -> Model:
     """Read one model from its files of margins, ``paths`` part of the data → file.
 
-    ``words``: those of its name; ``kind``: the name of its folder; ``forget_set`` and ``number``: the numbers of its
-    forget set and of the model itself. Raises ValueError without margins of the forget set.
+    Raises ValueError without margins of the forget set.
+
+    Parameters
+    ----------
+    words
+        Those of its name.
+    kind
+        The name of its folder.
+    forget_set, number
+        The numbers of its forget set and of the model itself.
     """
     file = next(iter(paths.values()))
     role = ROLES.get(kind, UNLEARNED)

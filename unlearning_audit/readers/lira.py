@@ -84,9 +84,20 @@ def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, 
     """Return keep, bool [models, samples], and logits or scores, float [models, samples, …] with at least
     ``least_axes`` axes.
 
-    ``path``: keep.npy; ``place``: the file of the logits or scores. Files of one model may lack the axis of models,
-    which is then added. keep may have more samples at the end than the logits or scores. Raises ValueError that names a
-    file.
+    Files of one model may lack the axis of models, which is then added. keep may have more samples at the end than the
+    logits or scores.
+
+    Parameters
+    ----------
+    path
+        keep.npy.
+    place
+        The file of the logits or scores.
+
+    Raises
+    ------
+    ValueError
+        That names a file.
     """
     value = _arrays.load(place, "f")
     keep = _keep_mask(path, value)

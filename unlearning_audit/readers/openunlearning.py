@@ -97,9 +97,18 @@ def _find_logs(content: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]
 class _Field:
     """A part of a log that holds values of samples: a metric, or one side of an attack.
 
-    ``metric``: the name of the metric or attack; ``name``: that of the metric again, or of the side, "forget" or
-    "holdout"; ``printed``: the mean that the log prints, or NaN; ``rows``: index of a sample → its values by key;
-    ``names``: index → name of the sample.
+    Parameters
+    ----------
+    metric
+        The name of the metric or attack.
+    name
+        That of the metric again, or of the side, "forget" or "holdout".
+    printed
+        The mean that the log prints, or NaN.
+    rows
+        Index of a sample → its values by key.
+    names
+        Index → name of the sample.
     """
 
     metric: str
@@ -181,11 +190,23 @@ def _damage(fields: list[_Field]) -> str:
 
 
 def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any]) -> Model:
-    """Read one log as a model. ``names``: the keys under which it stands in the file, if there are several; ``root``:
-    the path that the user named, below which names of folders tell what the model is; ``log``: metric → its entry.
+    """Read one log as a model.
 
-    A diverged model gets only the names of its forgotten samples. Raises ValueError if no metric has values of the
-    forget set.
+    A diverged model gets only the names of its forgotten samples.
+
+    Parameters
+    ----------
+    names
+        The keys under which it stands in the file, if there are several.
+    root
+        The path that the user named, below which names of folders tell what the model is.
+    log
+        Metric → its entry.
+
+    Raises
+    ------
+    ValueError
+        If no metric has values of the forget set.
     """
     model = _words.model_of_run(path, root, names or (_texts.bare(path).name,))
     model.entry = "/".join(names)

@@ -232,9 +232,19 @@ def _entry(rows: Any, layout: Layout) -> str:
 def _of_rows(path: Path, rows: Any, layout: Layout, root: Path, architectures: set[str], damage: str) -> Model:
     """Read one model from its ``rows`` of a table.
 
-    ``layout``: what the columns mean; ``architectures``: names in the column of models that name no method; ``damage``:
-    a clause if the model diverged, which then gets names of samples but no values; else "". Raises ValueError if a
-    sample occurs twice, if a step is no number, or if no sample is forgotten or held out.
+    Parameters
+    ----------
+    layout
+        What the columns mean.
+    architectures
+        Names in the column of models that name no method.
+    damage
+        A clause if the model diverged, which then gets names of samples but no values; else "".
+
+    Raises
+    ------
+    ValueError
+        If a sample occurs twice, if a step is no number, or if no sample is forgotten or held out.
     """
     columns = layout.columns
     model = _words.model_of_path(path, root)

@@ -69,9 +69,18 @@ def _model(path: Path, root: Path) -> Model:
 def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, place: str) -> dict[str, float]:
     """Add probability, ROUGE and truth ratio of one split's samples to a model; return their means, name → mean.
 
-    ``entry``: the split's lists, name → index of the sample → value; ``part``: forget, retain or other; ``prefix``:
-    before the names; ``place``: the file and split, for messages. A quantity whose lists are missing is left out, and
-    lists that the log has are compared with recomputed ones.
+    A quantity whose lists are missing is left out, and lists that the log has are compared with recomputed ones.
+
+    Parameters
+    ----------
+    entry
+        The split's lists, name → index of the sample → value.
+    part
+        Forget, retain or other.
+    prefix
+        Before the names.
+    place
+        The file and split, for messages.
     """
     indices = list(entry["avg_gt_loss"])
     rows = entry.get("generated_text")

@@ -26,10 +26,20 @@ REACH = 1.25
 class Line:
     """The answer for one method.
 
-    ``verdict``: its code; ``share``: the share of the traces left by doing nothing that the method removes, with its
-    interval, NaN if undefined; ``points``: test accuracy above retraining, in percentage points; ``lost``: a loss of
-    utility in words; ``nearest``: no other method is proven to be nearer to retraining; ``why``: why there is no
-    verdict.
+    Parameters
+    ----------
+    verdict
+        Its code.
+    share
+        The share of the traces left by doing nothing that the method removes, with its interval, NaN if undefined.
+    points
+        Test accuracy above retraining, in percentage points.
+    lost
+        A loss of utility in words.
+    nearest
+        No other method is proven to be nearer to retraining.
+    why
+        Why there is no verdict.
     """
 
     method: str
@@ -87,8 +97,16 @@ class Judge:
 class Answer:
     """The answer for one scenario and setting, ``place``.
 
-    ``lines``: the methods, the best first; ``checks``: (name, tone "good", "bad" or "", sentence); ``judges``: the
-    systems that rank the same methods; ``agreement``: the smallest and the largest Kendall's τ between two of them.
+    Parameters
+    ----------
+    lines
+        The methods, the best first.
+    checks
+        (name, tone "good", "bad" or "", sentence).
+    judges
+        The systems that rank the same methods.
+    agreement
+        The smallest and the largest Kendall's τ between two of them.
     """
 
     place: Place

@@ -29,7 +29,12 @@ class Study:
     """A finished study: the ``folder`` of its results, the rows of its ``verdicts``, and ``jobs``, those on which each
     verdict rests.
 
-    A job is (stage, name). ``distances``: (scenario, setting) → metric → method → absolute distance from retraining.
+    A job is (stage, name).
+
+    Parameters
+    ----------
+    distances
+        (scenario, setting) → metric → method → absolute distance from retraining.
     """
 
     folder: Path
@@ -204,7 +209,10 @@ def differences(old: object, new: object) -> dict[str, str]:
 def flat(tree: object, path: str = "") -> dict[str, object]:
     """Return nested settings as a flat mapping: {"recipe": {"lr": 0.1}} as {"recipe.lr": 0.1}.
 
-    ``path``: the dotted name of ``tree`` itself. A value that is not a mapping is returned under this name.
+    Parameters
+    ----------
+    path
+        The dotted name of ``tree`` itself. A value that is not a mapping is returned under this name.
     """
     if not isinstance(tree, dict):
         return {path: tree}
@@ -227,7 +235,12 @@ def text(studies: list[Study], shared: list[dict[str, str]], width: int) -> str:
     """Return the comparison as text for a terminal, in lines of at most ``width`` characters: the verdicts that differ,
     and how much the rankings of methods agree in every two studies.
 
-    ``shared``: the rows that `compare` returns. Two studies without a common ranking have no line.
+    Two studies without a common ranking have no line.
+
+    Parameters
+    ----------
+    shared
+        The rows that `compare` returns.
     """
     lines = textwrap.wrap(headline(shared), width)
     study_names = names(studies)

@@ -44,13 +44,23 @@ def reason(row: dict[str, Any]) -> str:
 
 @dataclass
 class Decisions:
-    """The verdicts of a study and the numbers they rest on. A place is a scenario and a setting of its axes.
+    """The verdicts of a study and the numbers they rest on.
 
-    ``verdicts``: place → method → row; ``distances``, ``ranks`` and ``resolution``: the rows of each place; ``spent``:
-    seconds for the models that a method needs at a place, retrained and original ones included; ``family``: "scenario"
-    or "study", the family of tests whose error rate is 5 %; ``extended``: places that were judged before on fewer
-    pairs, and extended without a plan: ``unit``, the earlier sizes (``from``), the present size (``to``), and the
-    ``methods`` that were judged then, if not all were.
+    A place is a scenario and a setting of its axes.
+
+    Parameters
+    ----------
+    verdicts
+        Place → method → row.
+    distances, ranks, resolution
+        The rows of each place.
+    spent
+        Seconds for the models that a method needs at a place, retrained and original ones included.
+    family
+        "scenario" or "study", the family of tests whose error rate is 5 %.
+    extended
+        Places that were judged before on fewer pairs, and extended without a plan: ``unit``, the earlier sizes
+        (``from``), the present size (``to``), and the ``methods`` that were judged then, if not all were.
     """
 
     verdicts: dict[Place, dict[str, dict[str, Any]]] = field(default_factory=dict)
@@ -152,9 +162,13 @@ class Decisions:
 def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] = ()) -> Decisions:
     """Read the verdicts, distances, ranks and resolution of all comparisons of a study from their files.
 
-    ``order``: for each comparison its scenario, setting and methods, the paths of its four tables, the family of tests,
-    and for each method the jobs that made its models. ``ledger``: the seconds of each job, as `cost.read` returns them;
-    without it, costs are unknown.
+    Parameters
+    ----------
+    order
+        For each comparison its scenario, setting and methods, the paths of its four tables, the family of tests, and
+        for each method the jobs that made its models.
+    ledger
+        The seconds of each job, as `cost.read` returns them; without it, costs are unknown.
     """
     seconds = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
     decisions = Decisions()
@@ -195,7 +209,10 @@ def distance(row: dict[str, Any], source: str = "retraining") -> str:
     """Return the distance of a row in words: "0.30 [0.26, 0.34] from retraining", "1.4 [1.2, 1.6] times retraining's",
     or "0.7 [0.6, 0.8] instead of 1".
 
-    ``source``: from what a difference is measured.
+    Parameters
+    ----------
+    source
+        From what a difference is measured.
     """
     # The scale "difference" has no entry: its text ends in the source.
     end = {"log": " times retraining's", "ratio": " instead of 1"}

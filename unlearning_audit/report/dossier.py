@@ -42,8 +42,13 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     """Write the dossier of a finished study, two pages that somebody can sign, beside its report ``page``; return its
     path.
 
-    ``file``: the study's file. The tables of roles and of recomputed numbers, which ``audit read`` writes into a folder
-    beside it, are read if they exist; a missing one counts as empty.
+    The tables of roles and of recomputed numbers, which ``audit read`` writes into a folder beside it, are read if they
+    exist; a missing one counts as empty.
+
+    Parameters
+    ----------
+    file
+        The study's file.
     """
     order = parameters.report(plan, [file])["headline"]
     numbers = Numbers(rows.read_study(str(page.with_name("metrics.csv"))), order["cases"])

@@ -23,8 +23,12 @@ def summary(
 
     "answers": the answer for each scenario and setting; "extended": a sentence on scenarios that were extended without
     a plan; "nodes": "scenario|setting|method" → the jobs on which its verdict rests, each as [stage, name]: those that
-    made its models, then the comparison. ``comparisons``: for each comparison its scenario, setting, files and jobs, as
-    `decisions.read` takes them.
+    made its models, then the comparison.
+
+    Parameters
+    ----------
+    comparisons
+        For each comparison its scenario, setting, files and jobs, as `decisions.read` takes them.
     """
     nodes = {}
     for comparison in comparisons:
@@ -40,8 +44,16 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     report is.
 
     Each method has a line; if there are several scenarios, each scenario has one instead. Lines that do not fit are
-    counted. A study without unlearning methods gets one sentence. ``summary``: as the function `summary` returns it;
-    ``page``: the path of the report; ``following``: a sentence with the next command.
+    counted. A study without unlearning methods gets one sentence.
+
+    Parameters
+    ----------
+    summary
+        As the function `summary` returns it.
+    page
+        The path of the report.
+    following
+        A sentence with the next command.
     """
     closing = [f"Report: {page}  {following}"]
     if len(closing[0]) > width:
@@ -109,7 +121,10 @@ def show(study: str, root: str | Path, stream: TextIO, following: str = words.NE
     """Print the answer of a finished study and where its report is, from its summary in the folder ``root``; print
     nothing if it has no summary.
 
-    ``following``: a sentence with the next command.
+    Parameters
+    ----------
+    following
+        A sentence with the next command.
     """
     if message := told(study, root, following):
         with suppress(OSError, ValueError):  # the terminal may be closed

@@ -17,10 +17,15 @@ BASELINES = ("none", "retrain", "retrain_control")
 
 def set_aliases(aliases: Mapping[str, tuple[str, str | None]]) -> None:
     """Set the names that a study gives to metrics, so that `quantities` and `meaning` also know the quantities of its
-    own metrics. Names that an earlier call set are forgotten.
+    own metrics.
 
-    ``aliases``: name in the study → (name of the metric, its file), for metrics from a user's file, and for metrics of
-    the library (file None) that the study gives another name.
+    Names that an earlier call set are forgotten.
+
+    Parameters
+    ----------
+    aliases
+        Name in the study → (name of the metric, its file), for metrics from a user's file, and for metrics of the
+        library (file None) that the study gives another name.
     """
     _aliases.clear()
     _aliases.update(aliases)

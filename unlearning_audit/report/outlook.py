@@ -48,7 +48,10 @@ def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, 
     run, and so has its own numbers). A comparison without a pilot has one record, without a metric. A comparison of
     imported models has none.
 
-    ``costs``: (stage, job) → seconds.
+    Parameters
+    ----------
+    costs
+        (stage, job) → seconds.
     """
     planned, recorded = pilots.planned(plan), pilots.recorded(ROOT)
     predictions: list[dict[str, Any]] = []

@@ -61,8 +61,14 @@ def panels(
 ) -> tuple["Figure", list["Axes"]]:
     """Return a figure and its ``count`` axes, in rows of at most ``columns``; spare axes of the last row are hidden.
 
-    ``height``: inches, one number for every row or a list with one for each row; ``share_y``: whether all axes have the
-    same vertical limits; ``width``: inches, without which up to two columns are half a page wide, more a whole page.
+    Parameters
+    ----------
+    height
+        Inches, one number for every row or a list with one for each row.
+    share_y
+        Whether all axes have the same vertical limits.
+    width
+        Inches, without which up to two columns are half a page wide, more a whole page.
     """
     # Without pyplot, which takes longer to import than most figures to draw.
     from matplotlib.figure import Figure
@@ -86,8 +92,14 @@ def blocks(count: int, size: int, *, height: float, **more: Any) -> tuple["Figur
     """Return a figure and ``count`` lists of ``size`` axes.
 
     Every list begins in a new row of the figure. A row has room for ``size`` panels; if ``size`` is above five, it has
-    room for four, and a list goes on in the next row. ``height``: of a row, in inches; ``more``: further arguments of
-    `panels`.
+    room for four, and a list goes on in the next row.
+
+    Parameters
+    ----------
+    height
+        Of a row, in inches.
+    more
+        Further arguments of `panels`.
     """
     across = size if size <= 5 else 4
     whole = -(-size // across) * across  # full rows, with spare panels at the end

@@ -33,10 +33,16 @@ def environment(folder: str, **more: Any) -> "Environment":
 
 
 def render(name: str, filters: Mapping[str, Any] | None = None, **context: Any) -> str:
-    """Return a page from the template ``name`` in resources/page, with the style of all pages, as one file. Text is
-    escaped.
+    """Return a page from the template ``name`` in resources/page, with the style of all pages, as one file.
 
-    ``filters``: name → function, for the template; ``context``: the values that the template shows.
+    Text is escaped.
+
+    Parameters
+    ----------
+    filters
+        Name → function, for the template.
+    context
+        The values that the template shows.
     """
     page_environment = environment("page", autoescape=True)
     page_environment.filters |= dict(filters or {})

@@ -79,7 +79,12 @@ HOLDS = 0.6
 def rankings(taus: list[float]) -> str:
     """Return a sentence that says whether methods rank alike, with the range of τ; "" without any τ.
 
-    ``taus``: Kendall's τ between every two rankings; NaN is ignored. Rankings are alike if all τ are at least `HOLDS`.
+    Rankings are alike if all τ are at least `HOLDS`.
+
+    Parameters
+    ----------
+    taus
+        Kendall's τ between every two rankings; NaN is ignored.
     """
     taus = [tau for tau in taus if not math.isnan(tau)]
     if not taus:
@@ -151,10 +156,14 @@ TITLES = {
 
 
 def best(like: list[str], nearest: list[str], unknown: bool) -> str:
-    """Return a sentence that names the methods like retraining. If there are none, it names the nearest methods, and
-    says whether that is certain.
+    """Return a sentence that names the methods like retraining.
 
-    ``unknown``: whether the verdict on some methods is open.
+    If there are none, it names the nearest methods, and says whether that is certain.
+
+    Parameters
+    ----------
+    unknown
+        Whether the verdict on some methods is open.
     """
     if like:
         return f"Like retraining: {joined(like)}."

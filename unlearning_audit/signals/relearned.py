@@ -29,10 +29,16 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     """Return the predictions of the models in ``stack`` for ``rows`` int64 [rows] after 0, 1, 2, 4 … steps, in which
     copies of them relearn half of what they forgot.
 
-    ``member``: the memberships of the models. ``settings``: ``steps``, how many are taken at most; ``bits``, if given:
-    the numbers of bits to which weights are rounded for further predictions of the models. The half is drawn by the
-    model's seed alone, so that it is the same for every method. For this, the stack's seeds are replaced by those of
-    unlearning.
+    The half is drawn by the model's seed alone, so that it is the same for every method. For this, the stack's seeds
+    are replaced by those of unlearning.
+
+    Parameters
+    ----------
+    member
+        The memberships of the models.
+    settings
+        ``steps``, how many are taken at most; ``bits``, if given: the numbers of bits to which weights are rounded for
+        further predictions of the models.
     """
     from unlearning_audit.training import relearning, rounding
     from unlearning_audit.training.streams import Rows

@@ -20,8 +20,12 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     """Return two squared norms for the models in ``stack``: those of the gradients of single samples, and that of the
     mean gradient of the forgotten samples.
 
-    ``settings["rows"]`` says which single samples: "all", or "forgotten", those that each model forgets. ``member``:
-    the memberships of the models; ``rows`` is not used.
+    ``settings["rows"]`` says which single samples: "all", or "forgotten", those that each model forgets.
+
+    Parameters
+    ----------
+    member
+        The memberships of the models; ``rows`` is not used.
     """
     from unlearning_audit.training.streams import Rows
 

@@ -15,8 +15,13 @@ from unlearning_audit.store import tables
 def comparisons(metrics: list[str], effects: list[str], settings: dict[str, Any], **shown: str) -> dict[str, Any]:
     """Write the verdicts, distances, ranks and resolution of one scenario; return the verdict of each method.
 
-    ``metrics`` and ``effects``: one file for each method of ``settings``, in the same order: its numbers, and what each
-    model and sample adds to those that decide verdicts; ``shown``: the files to write, by the names of these tables.
+    Parameters
+    ----------
+    metrics, effects
+        One file for each method of ``settings``, in the same order: its numbers, and what each model and sample adds to
+        those that decide verdicts.
+    shown
+        The files to write, by the names of these tables.
     """
     effects_of = dict(zip(settings["methods"], map(effect_files.read, effects), strict=True))
     numbers = dict(zip(settings["methods"], map(rows.read, metrics), strict=True))

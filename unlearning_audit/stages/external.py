@@ -13,9 +13,16 @@ from unlearning_audit.store.files import FailedError, write_failure
 def population(files: dict[str, str], settings: dict[str, Any]) -> tuple[Data, Membership, Logits | Published]:
     """Return the data, the memberships and the logits of one population (such as target or retrain) of imported models.
 
-    ``files``: role → path. Without "data" in ``settings`` they are arrays of logits or published results, which are
-    read; with it, they are checkpoints, whose models are evaluated. Raises ValueError if the files do not fit each
-    other.
+    Parameters
+    ----------
+    files
+        Role → path. Without "data" in ``settings`` they are arrays of logits or published results, which are read; with
+        it, they are checkpoints, whose models are evaluated.
+
+    Raises
+    ------
+    ValueError
+        If the files do not fit each other.
     """
     if "data" not in settings:
         return read(files, settings["population"])
@@ -33,9 +40,15 @@ def external(
     """Write the data, the memberships and the logits of one population of imported models; return the numbers of
     models, samples and forgotten samples for the job's spec.json.
 
-    ``data``, ``membership`` and ``logits``: the paths to write to; ``place["files"]``: role → path to read from;
-    ``settings``: as `population` takes them. If the files cannot be read, their method fails, but not this job: data
-    and memberships without models are written, and the reason in place of the logits, and the reason is returned.
+    If the files cannot be read, their method fails, but not this job: data and memberships without models are written,
+    and the reason in place of the logits, and the reason is returned.
+
+    Parameters
+    ----------
+    data, membership, logits
+        The paths to write to; ``place["files"]``: role → path to read from.
+    settings
+        As `population` takes them.
     """
     try:
         samples, members, answers = population(place["files"], settings)

@@ -21,9 +21,15 @@ def tell(word: str, sentences: list[str]) -> None:
 def failures(metrics: str, html: str, text: str) -> None:
     """Print the doubts and failures of a finished study; write the empty file ``text`` if no plug-in failed.
 
-    ``metrics``: the file with all numbers and failures; ``html``: the study's page, beside which the summary lies that
-    is printed with failures. All results and the report exist before this job runs. Raises ValueError with the first
-    failures. If models diverged and nothing else failed, it prints that and does not raise.
+    All results and the report exist before this job runs. Raises ValueError with the first failures. If models diverged
+    and nothing else failed, it prints that and does not raise.
+
+    Parameters
+    ----------
+    metrics
+        The file with all numbers and failures.
+    html
+        The study's page, beside which the summary lies that is printed with failures.
     """
     if doubts := doubted(read_study(metrics, metrics=["doubt"])):
         tell("Doubted", doubts)

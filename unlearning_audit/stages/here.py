@@ -25,7 +25,10 @@ def make(plan: Plan, file: str, *, progress: bool) -> Path:
     """Compute and write, in the working directory, everything that the workflow would write for a study; return the
     path of the report.
 
-    ``file``: the study's file, which the report names.
+    Parameters
+    ----------
+    file
+        The study's file, which the report names.
     """
     judge(plan, progress=progress)
     return show(plan, file)
@@ -35,7 +38,10 @@ def judge(plan: Plan, *, progress: bool = False) -> None:
     """Run, in this process, the jobs of a plan of imported models that are not done: imports, attacks, metrics and
     comparisons.
 
-    ``progress``: show a progress bar on a terminal or in a notebook.
+    Parameters
+    ----------
+    progress
+        Show a progress bar on a terminal or in a notebook.
     """
     nodes = [node for stage in STAGES for node in plan.nodes[stage].values()]
     screen = Console(stderr=True)
@@ -56,7 +62,10 @@ def show(plan: Plan, file: str) -> Path:
     """Write, in this process, the tables, the figures and the report of a study whose jobs have been run; return the
     path of the report.
 
-    ``file``: the study's file, for the commands that the report shows.
+    Parameters
+    ----------
+    file
+        The study's file, for the commands that the report shows.
     """
     import matplotlib
 

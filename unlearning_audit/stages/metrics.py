@@ -26,17 +26,25 @@ def metrics(
 ) -> dict[str, Any]:  # fmt: skip
     """Write the scores, numbers, effects and records of one method in one scenario; return facts for the spec.
 
-    Attacks learn only from shadow models: as trained, and as unlearned by the same method. Where the protocol trains
-    no shadow models (``own_rows``), attacks learn from rows of the model that they attack.
+    Attacks learn only from shadow models: as trained, and as unlearned by the same method. Where the protocol trains no
+    shadow models (``own_rows``), attacks learn from rows of the model that they attack.
 
     A method that failed, or whose logits are not finite, gets one row that says so, and no number. An attack or metric
     that fails gets such a row too, and the others keep their numbers. Results of an attack or metric that another job
     has computed for the same models are reused; ``place`` has their keys.
 
-    ``effects`` (output): what each model and sample adds to the numbers that decide verdicts; ``records``
-    (output): the list of forgotten records that are still recognised. ``files``: inputs by role, as in
-    `workflow.nodes.ROLES`; for imported models ``populations``, three files for each population. ``place`` has for
-    "attacks" and for "metrics" three mappings by name: "keys", the users' "files" and their time limits, "terms".
+    ``place`` has for "attacks" and for "metrics" three mappings by name: "keys", the users' "files" and their time
+    limits, "terms".
+
+    Parameters
+    ----------
+    effects
+        (output): what each model and sample adds to the numbers that decide verdicts.
+    records
+        (output): the list of forgotten records that are still recognised.
+    files
+        Inputs by role, as in `workflow.nodes.ROLES`; for imported models ``populations``, three files for each
+        population.
     """
     started, folder = time.perf_counter(), Path(metrics).parent
     attacked, missing = _scored(scores, settings, place["attacks"], files)
@@ -68,9 +76,14 @@ def _scored(
     → why this form of the attack could not run. Both are empty, and so is the file, without attacks, for published
     results, and if a model failed or diverged.
 
-    Scores that an earlier job wrote for the same key are taken from its file (``known``). ``place``: name of each
-    attack → its key ("keys"), a user's file ("files") and its time limit ("terms"). ``files``: inputs by role; for
-    imported models, "attacked" holds the populations that attacks may see, in place of all.
+    Scores that an earlier job wrote for the same key are taken from its file (``known``).
+
+    Parameters
+    ----------
+    place
+        Name of each attack → its key ("keys"), a user's file ("files") and its time limit ("terms").
+    files
+        Inputs by role; for imported models, "attacked" holds the populations that attacks may see, in place of all.
     """
     roles = ("data", "splits", "originals", "unlearned")
     attackable: dict[str, Any] = {role: files[role] for role in roles if role in files}
@@ -109,8 +122,14 @@ def _scored(
 def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
     """Return metric → what another job has computed of it for the same models, so that it is not computed again.
 
-    ``folder``: the folder of this job, beside which the folders of other jobs lie. ``keys``: metric → the key by which
-    the specs of jobs list its results. Metrics without such results, or whose files cannot be read, are left out.
+    Metrics without such results, or whose files cannot be read, are left out.
+
+    Parameters
+    ----------
+    folder
+        The folder of this job, beside which the folders of other jobs lie.
+    keys
+        Metric → the key by which the specs of jobs list its results.
     """
     known: dict[str, Numbers] = {}
     # Several metrics may be in the files of one job: each file is read once.

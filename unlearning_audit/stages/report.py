@@ -17,9 +17,16 @@ def report(
 ) -> None:  # fmt: skip
     """Write the study's page to ``html``, and to ``summary`` what `report.ending` prints when a run ends.
 
-    ``metrics``, ``records`` and ``ledger``: the study's files of all numbers, of recognised records, and of the seconds
-    of every job. ``specs``: the spec.json of every job. ``tables`` and ``figures``: files that the page shows or offers
-    for download. ``settings``: as `workflow.parameters.report` returns them.
+    Parameters
+    ----------
+    metrics, records, ledger
+        The study's files of all numbers, of recognised records, and of the seconds of every job.
+    specs
+        The spec.json of every job.
+    tables, figures
+        Files that the page shows or offers for download.
+    settings
+        As `workflow.parameters.report` returns them.
     """
     naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
     comparisons = settings["verdicts"]["comparisons"]

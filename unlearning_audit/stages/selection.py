@@ -12,8 +12,10 @@ def selection(
     """Select vulnerable and protected samples by the metric in ``settings``, and write them to the file ``selection``;
     return how many of each.
 
-    ``data``, ``splits``, ``originals``: files of samples, and, for each batch of trained models, of memberships and
-    logits.
+    Parameters
+    ----------
+    data, splits, originals
+        Files of samples, and, for each batch of trained models, of memberships and logits.
     """
     metric = registry.load("metrics", settings["metric"])
     evaluation = Evaluation(data, splits, originals, unlearned_files=originals)  # nothing has been unlearned yet

@@ -11,7 +11,10 @@ from unlearning_audit.report.tables import verdicts as tables
 def verdicts(settings: dict[str, Any], **shown: str) -> None:
     """Write the tables of verdicts, ranks and resolution, and draw the figure of verdicts.
 
-    ``shown``: the output files of these tables and of the figure, named as by `workflow.parameters.shown`.
+    Parameters
+    ----------
+    shown
+        The output files of these tables and of the figure, named as by `workflow.parameters.shown`.
     """
     naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
     decided = decisions.read(settings["comparisons"])

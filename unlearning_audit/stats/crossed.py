@@ -27,10 +27,16 @@ ONE_MODEL = "one model: the interval covers samples only"
 class PerModel:
     """A statistic of each model, and the influence of each sample on it.
 
-    ``value`` float64 [models]; ``influence`` float64 [models, samples]: to first order, how far the sample moves the
-    value from what other samples would give, so that Σ influence² is the variance of the value over samples;
-    ``imagined`` float64 [models, k]: the influence of imaginary samples, added so that no variance is 0 by chance, such
-    as that of a rate of 0 or 1 (`stats.mean_influence`).
+    Parameters
+    ----------
+    value
+        float64 [models].
+    influence
+        float64 [models, samples]: to first order, how far the sample moves the value from what other samples would
+        give, so that Σ influence² is the variance of the value over samples.
+    imagined
+        float64 [models, k]: the influence of imaginary samples, added so that no variance is 0 by chance, such as that
+        of a rate of 0 or 1 (`stats.mean_influence`).
     """
 
     value: Float[np.ndarray, "models"]
@@ -47,12 +53,23 @@ class PerModel:
 class Crossed:
     """Several statistics on the same models and samples, averaged over the models of each split.
 
-    ``value`` float64 [statistics, splits], ``influence`` float64 [statistics, splits, samples], ``imagined`` float64
-    [statistics, splits, k], the influence of imaginary samples, added so that no variance is 0 by chance; ``alone``
-    float64 [statistics, splits], the mean over models of Σ influence² of one model, which is what Σ influence² would be
-    if models agreed on all samples; ``models`` float64 [statistics, statistics], the covariance between models of
-    one split; ``noise`` float64 [statistics], how much of the diagonal of ``models`` is noise of samples; ``dof``, the
-    degrees of freedom of ``models`` and ``noise``; ``count`` int64 [splits], models per split.
+    ``value`` float64 [statistics, splits].
+
+    Parameters
+    ----------
+    influence
+        float64 [statistics, splits, samples].
+    imagined
+        float64 [statistics, splits, k]: the influence of imaginary samples, added so that no variance is 0 by chance.
+    alone
+        float64 [statistics, splits]: the mean over models of Σ influence² of one model, which is what Σ influence²
+        would be if models agreed on all samples.
+    models
+        float64 [statistics, statistics]: the covariance between models of one split.
+    noise
+        float64 [statistics]: how much of the diagonal of ``models`` is noise of samples.
+    dof
+        The degrees of freedom of ``models`` and ``noise``; ``count`` int64 [splits], models per split.
     """
 
     value: Float[np.ndarray, "statistics splits"]
@@ -69,12 +86,19 @@ class Crossed:
 class Reading:
     """Estimates of several statistics, with all that their joint interval needs.
 
-    ``value`` float64 [statistics]; ``influence`` float64 [statistics, samples + imaginary samples], where imaginary
-    samples are added so that no variance is 0 by chance; ``models`` float64
-    [statistics, statistics], the covariance from the choice of models without the noise of samples; ``raw`` float64
-    [statistics, statistics], that covariance with the noise; ``dof_models``, the degrees of freedom of ``models`` and
-    ``raw``, 0 if there is one model. ``units``: the variance between units (pairs of splits), which may differ by more
-    than their samples and models; None for a single unit, and for intervals that hold for these units only.
+    Parameters
+    ----------
+    value
+        float64 [statistics]: ``influence`` float64 [statistics, samples + imaginary samples], where imaginary samples
+        are added so that no variance is 0 by chance.
+    models
+        float64 [statistics, statistics]: the covariance from the choice of models without the noise of samples; ``raw``
+        float64 [statistics, statistics], that covariance with the noise.
+    dof_models
+        The degrees of freedom of ``models`` and ``raw``, 0 if there is one model.
+    units
+        The variance between units (pairs of splits), which may differ by more than their samples and models; None for a
+        single unit, and for intervals that hold for these units only.
     """
 
     value: Float[np.ndarray, "statistics"]
@@ -114,9 +138,13 @@ class Reading:
 class Units:
     """The variance of a mean over units, which share nothing but samples (pairs of splits).
 
-    ``between`` float64 [statistics]: the variance of the mean that the spread of the units shows, with ``dof`` degrees
-    of freedom; ``shared`` float64 [statistics]: the variance that samples add because several units have them in
-    common.
+    Parameters
+    ----------
+    between
+        float64 [statistics]: the variance of the mean that the spread of the units shows, with ``dof`` degrees of
+        freedom.
+    shared
+        float64 [statistics]: the variance that samples add because several units have them in common.
     """
 
     between: Float[np.ndarray, "statistics"]
@@ -243,8 +271,14 @@ def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | Non
     """Return the variance of a mean over units (parts of the study that share nothing but samples), estimated from how
     much units differ; None for a single unit.
 
-    ``share`` float64 [splits]: the weight of each split; ``unit`` int [splits]: the unit of each split. Units without
-    weight are left out.
+    Units without weight are left out.
+
+    Parameters
+    ----------
+    share
+        float64 [splits]: the weight of each split.
+    unit
+        int [splits]: the unit of each split.
     """
     _, number = np.unique(unit, return_inverse=True)
     weight = share * (number.reshape(-1) == np.arange(number.max() + 1)[:, None])  # [units, splits]
@@ -300,7 +334,11 @@ def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[
     Each is the larger of two half-widths. The first uses Satterthwaite's degrees of freedom. The second is the root of
     a sum of squared half-widths over samples and over units, or over models where units are unknown; where models are
     unknown too, there is only the first. The sum holds its level for every ratio of the variances (Banerjee 1960).
-    ``reading``: the estimates, from `weighted_mean`.
+
+    Parameters
+    ----------
+    reading
+        The estimates, from `weighted_mean`.
     """
     square = stats.t_quantile(p=p, dof=reading.dof) ** 2 * np.diag(reading.covariance)
     of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2

@@ -39,13 +39,24 @@ BETTER, LIKE, WORSE = "better", "like", "worse"
 class Distance:
     """The distance of a method from retraining by one metric.
 
-    ``estimate``: the distance with its interval at 1 − α; ``inner``: the 1 − 2α interval of the two one-sided tests.
-    For a metric that is the largest of several numbers, ``inner`` is the smallest interval that contains the 1 − 2α
-    intervals of all these numbers; ``margin`` (far < 0, near > 0): the range of distances that count as equivalent;
-    ``p``: the p-value of the hypothesis that the method is retraining, before any correction over methods and metrics;
-    ``two_sided``: whether a negative distance means that forgotten samples look less familiar than samples never seen
-    (by F/F₀ it cannot mean this); ``broken``: for a distance of utility, the loss above which a model counts as broken;
-    ``least``: the lower limit of the distance for the audited pairs, not for others.
+    Parameters
+    ----------
+    estimate
+        The distance with its interval at 1 − α.
+    inner
+        The 1 − 2α interval of the two one-sided tests. For a metric that is the largest of several numbers, ``inner``
+        is the smallest interval that contains the 1 − 2α intervals of all these numbers.
+    margin
+        (far < 0, near > 0): the range of distances that count as equivalent.
+    p
+        The p-value of the hypothesis that the method is retraining, before any correction over methods and metrics.
+    two_sided
+        Whether a negative distance means that forgotten samples look less familiar than samples never seen (by F/F₀ it
+        cannot mean this).
+    broken
+        For a distance of utility, the loss above which a model counts as broken.
+    least
+        The lower limit of the distance for the audited pairs, not for others.
     """
 
     metric: str
@@ -70,9 +81,15 @@ class Distance:
 class Decision:
     """The ``verdict`` on a method, one of `VERDICTS`.
 
-    ``number``: the index of the deciding distance that determines the verdict. It is the distance that differs most
-    clearly from 0, or else the one that exceeds its margin most; ``p_holm``: the adjusted p-value of that distance;
-    ``note``: an explanation in words.
+    Parameters
+    ----------
+    number
+        The index of the deciding distance that determines the verdict. It is the distance that differs most clearly
+        from 0, or else the one that exceeds its margin most.
+    p_holm
+        The adjusted p-value of that distance.
+    note
+        An explanation in words.
     """
 
     verdict: str
@@ -206,8 +223,11 @@ def against_none(*, closer: Estimate) -> str:
     """Return whether a method is ``better`` than doing nothing, ``like`` it or ``worse``; "" if a limit of ``closer``
     is NaN.
 
-    ``closer``: how much closer to retraining the method is than doing nothing, |distance of doing nothing| − |distance
-    of the method|, with the interval of this paired difference.
+    Parameters
+    ----------
+    closer
+        How much closer to retraining the method is than doing nothing, |distance of doing nothing| − |distance of the
+        method|, with the interval of this paired difference.
     """
     if np.isnan(closer.low + closer.high):
         return ""

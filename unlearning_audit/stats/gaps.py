@@ -27,8 +27,14 @@ MOST_CORRELATED = 25
 class Gaps:
     """All differences between two of J numbers.
 
-    ``value`` float64 [K]: number ``first`` int64 [K] minus number ``second`` int64 [K], in the order of
-    ``np.triu_indices``; ``spread``: the errors of the differences; ``numbers``: the J numbers.
+    Parameters
+    ----------
+    value
+        float64 [K]: number ``first`` int64 [K] minus number ``second`` int64 [K], in the order of ``np.triu_indices``.
+    spread
+        The errors of the differences.
+    numbers
+        The J numbers.
     """
 
     first: Int[np.ndarray, "K"]
@@ -83,8 +89,10 @@ class Deviations:
     def largest(self, family: Bool[np.ndarray, "2 K"]) -> Float[np.ndarray, "draws"]:
         """Return the largest deviation of each draw among some of the differences, float64 [draws].
 
-        ``family`` bool [2, K]: which differences count upwards (row 0) and downwards (row 1). Without any, the result
-        is −inf.
+        Parameters
+        ----------
+        family
+            bool [2, K]: which differences count upwards (row 0) and downwards (row 1). Without any, the result is −inf.
         """
         up, down = family
         highest = self.values[:, up].max(axis=1, initial=-np.inf)
@@ -96,9 +104,13 @@ class Deviations:
 class Draws:
     """Draws of J numbers from which deviations of their K differences are computed.
 
-    ``samples`` and ``models`` float64 [J, draws]: draws over samples and over models; ``scale`` and ``scale_of_models``
-    float64 [K]: the factors that turn differences between two rows of ``samples``, and of ``models``, into the two
-    parts of a standard normal deviation.
+    Parameters
+    ----------
+    samples, models
+        float64 [J, draws]: draws over samples and over models.
+    scale, scale_of_models
+        float64 [K]: the factors that turn differences between two rows of ``samples``, and of ``models``, into the two
+        parts of a standard normal deviation.
     """
 
     samples: Float[np.ndarray, "J draws"]
@@ -109,8 +121,10 @@ class Draws:
     def largest(self, family: Bool[np.ndarray, "2 K"]) -> Float[np.ndarray, "draws"]:
         """Return the largest deviation of each draw among some of the differences, float64 [draws].
 
-        ``family`` bool [2, K]: which differences count upwards (row 0) and downwards (row 1). Without any, the result
-        is −inf.
+        Parameters
+        ----------
+        family
+            bool [2, K]: which differences count upwards (row 0) and downwards (row 1). Without any, the result is −inf.
         """
         numbers, draws = self.samples.shape
         largest = np.full(draws, -np.inf)

@@ -14,8 +14,13 @@ Combine = Callable[..., np.ndarray]
 def groups_of(models: int, *, groups: int) -> OfModels:
     """Return the number of each model's jackknife group, whose models are left out together: int64 [models].
 
-    ``models``: how many models there are. There are ``groups`` groups, or one for each model if there are fewer models
-    than that. Groups are of consecutive models and as equal in size as possible.
+    Groups are of consecutive models and as equal in size as possible.
+
+    Parameters
+    ----------
+    models
+        How many models there are. There are ``groups`` groups, or one for each model if there are fewer models than
+        that.
     """
     return np.arange(models) * min(groups, models) // models
 

@@ -9,10 +9,15 @@ from unlearning_audit.stats.shapes import Mask, Matrix, OfModels
 
 
 def per_model(*, value: Matrix, weight: Matrix) -> crossed.PerModel:
-    """Return the weighted mean over samples for each model; ``value`` and ``weight`` float64 [models, samples].
+    """Return the weighted mean over samples for each model.
 
     The squares of the influences sum to the variance of the mean, with divisor n − 1 for equal weights. There are no
     imaginary samples, because values have no least or largest one. Each model needs a sample of positive weight.
+
+    Parameters
+    ----------
+    value, weight
+        float64 [models, samples].
     """
     share = weight / weight.sum(axis=1, keepdims=True)
     mean = (share * value).sum(axis=1, keepdims=True)
@@ -62,9 +67,14 @@ def mean(
     """Return the mean over models of a statistic of each model, with its interval, cut at the ``bounds`` of possible
     means.
 
-    ``split`` and ``block`` int [models]: the split and the block of each model; models that share both are repeats of
-    one another. ``n`` and ``note`` go into the result. ``units``: the interval also holds for other blocks, such as
-    pairs of splits.
+    ``n`` and ``note`` go into the result.
+
+    Parameters
+    ----------
+    split, block
+        int [models]: the split and the block of each model; models that share both are repeats of one another.
+    units
+        The interval also holds for other blocks, such as pairs of splits.
     """
     # ``number`` int64 [models]: one for each (block, split), because splits of different blocks may have equal numbers.
     (block_of_split, _), number = np.unique(np.stack([block, split]), axis=1, return_inverse=True)

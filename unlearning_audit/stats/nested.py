@@ -65,9 +65,15 @@ def deviations(*, value: Float[np.ndarray, "models"], original: OfModels) -> tup
 def _limits(between: float, within: float, upper: int, lower: int) -> tuple[float, float]:
     """Return the 95 % limits of the expected difference ``between`` − ``within`` of two mean squares.
 
-    ``upper``: the degrees of freedom of ``between``; ``lower``: those of ``within``. The formula and the other names
-    are those of Ting et al. (1990): G₁ and H₁ are factors of ``between`` alone, G₂ and H₂ of ``within`` alone, G₁₂ and
-    H₁₂ of their product.
+    The formula and the other names are those of Ting et al. (1990): G₁ and H₁ are factors of ``between`` alone, G₂ and
+    H₂ of ``within`` alone, G₁₂ and H₁₂ of their product.
+
+    Parameters
+    ----------
+    upper
+        The degrees of freedom of ``between``.
+    lower
+        Those of ``within``.
     """
     never = 1e12  # with so many second degrees of freedom, F is χ²/dof of the first
     h1, g1 = (1 / special.fdtri(upper, never, TAILS) - 1) * (1, -1)

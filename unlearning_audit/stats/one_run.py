@@ -30,8 +30,12 @@ POWER = 0.8
 class Guesses:
     """The number of ``right`` guesses among ``pairs`` whose two scores differ.
 
-    ``attacks``: from how many attacks the best was chosen by these guesses; 1 for an attack that was chosen without
-    them; ``ties``: how many further pairs have equal scores.
+    Parameters
+    ----------
+    attacks
+        From how many attacks the best was chosen by these guesses; 1 for an attack that was chosen without them.
+    ties
+        How many further pairs have equal scores.
     """
 
     right: int
@@ -81,7 +85,10 @@ def log_tail(*, right: int, pairs: int) -> float:
 def p_value(*, guesses: Guesses) -> float:
     """Return the p-value of the hypothesis that the model is retrained, min(1, attacks·Pr[Bin(r, ½) ≥ W]).
 
-    ``guesses``: the number W of right guesses of r pairs, and from how many attacks the best was chosen.
+    Parameters
+    ----------
+    guesses
+        The number W of right guesses of r pairs, and from how many attacks the best was chosen.
     """
     return float(np.clip(guesses.attacks * np.exp(log_tail(right=guesses.right, pairs=guesses.pairs)), LEAST, 1.0))
 
@@ -182,8 +189,12 @@ def detectable(*, pairs: int, attacks: int = 1) -> float:
     """Return the least true share of right guesses that a test on this number of pairs detects with probability
     `POWER`, at level `ALPHA`; NaN where no number of right guesses is significant.
 
-    ``pairs``: the number of pairs whose scores differ; ``attacks``: from how many attacks the best is chosen on these
-    pairs.
+    Parameters
+    ----------
+    pairs
+        The number of pairs whose scores differ.
+    attacks
+        From how many attacks the best is chosen on these pairs.
     """
     for right in range(pairs // 2, pairs + 1):
         if attacks * np.exp(log_tail(right=right, pairs=pairs)) <= ALPHA:  # the smallest number that is significant

@@ -37,10 +37,16 @@ class Layer:
     """The covariance of K numbers that replicates of one kind show: models, or units (parts of the study that share
     nothing but samples).
 
-    ``between`` float64 [K, K]: the covariance of the means over replicates, if only replicates varied; ``shared``
-    float64 [K, K]: the covariance that samples add because replicates have them in common; ``dof``: the degrees of
-    freedom of ``between`` (0: it is unknown); ``known`` float64 [K, K]: the part of ``between`` that is known, not
-    estimated (None: all is estimated).
+    Parameters
+    ----------
+    between
+        float64 [K, K]: the covariance of the means over replicates, if only replicates varied.
+    shared
+        float64 [K, K]: the covariance that samples add because replicates have them in common.
+    dof
+        The degrees of freedom of ``between`` (0: it is unknown).
+    known
+        float64 [K, K]: the part of ``between`` that is known, not estimated (None: all is estimated).
     """
 
     between: np.ndarray
@@ -80,8 +86,12 @@ class Design:
 class Spread:
     """The variances from which half-widths of K numbers are computed.
 
-    ``sampled`` float64 [K]: the variance over samples, with its degrees of freedom ``dof`` [K]; ``layers``: first of
-    models, then of units, the ``dof`` of each `Layer` and its ``variances`` float64 [3, K].
+    Parameters
+    ----------
+    sampled
+        float64 [K]: the variance over samples, with its degrees of freedom ``dof`` [K].
+    layers
+        First of models, then of units, the ``dof`` of each `Layer` and its ``variances`` float64 [3, K].
     """
 
     sampled: np.ndarray
@@ -92,9 +102,14 @@ class Spread:
         """Return the squared half-widths of intervals of the K numbers, which miss the truth with probability ``tail``
         on either side: float64 [K].
 
-        ``tail``: a number or float64 [K]. ``units`` False: leave out the variance between units (parts of the study
-        that share nothing but samples), which is 0 if a method is retraining. Each result is the largest of up to
-        three: over samples, over samples and models, over samples and units.
+        ``units`` False: leave out the variance between units (parts of the study that share nothing but samples), which
+        is 0 if a method is retraining. Each result is the largest of up to three: over samples, over samples and
+        models, over samples and units.
+
+        Parameters
+        ----------
+        tail
+            A number or float64 [K].
         """
         t_squared = stats.t_quantile(p=tail, dof=self.dof) ** 2
         square: np.ndarray = t_squared * self.sampled
@@ -124,10 +139,17 @@ class Spread:
 class Distances:
     """K numbers from the same models and samples, with their joint error.
 
-    ``value`` float64 [K]: the means over units (parts of the study that share nothing but samples); ``influence``
-    float64 [K, samples]: how far each sample moves these means, where imaginary samples, added so that no variance is 0
-    by chance, are the last; ``models`` and ``units``: the covariances that models and units show; ``design``: the size
-    of the study.
+    Parameters
+    ----------
+    value
+        float64 [K]: the means over units (parts of the study that share nothing but samples).
+    influence
+        float64 [K, samples]: how far each sample moves these means, where imaginary samples, added so that no variance
+        is 0 by chance, are the last.
+    models, units
+        The covariances that models and units show.
+    design
+        The size of the study.
     """
 
     value: Float[np.ndarray, "K"]
@@ -339,7 +361,10 @@ def independent(
 def products(influence: Float[np.ndarray, "K replicates samples"]) -> Float[np.ndarray, "K K"]:
     """Return the sum over replicates and samples of the products of every two numbers' influences, float64 [K, K].
 
-    ``influence`` float64 [K, replicates, samples].
+    Parameters
+    ----------
+    influence
+        float64 [K, replicates, samples].
     """
     flat = influence.reshape(len(influence), -1)
     return np.asarray(flat @ flat.T)

@@ -53,7 +53,11 @@ def rank_ranges(larger: Bool[np.ndarray, "J J"]) -> tuple[Int[np.ndarray, "J"], 
     """Return the best and the worst rank that each of J methods may have, int64 [J] each; rank 1 has the largest
     number.
 
-    ``larger`` bool [J, J]: the comparisons that `proven` returns. With probability .95 every method's true rank (1 +
-    how many are truly better) lies in its set.
+    With probability .95 every method's true rank (1 + how many are truly better) lies in its set.
+
+    Parameters
+    ----------
+    larger
+        bool [J, J]: the comparisons that `proven` returns.
     """
     return 1 + larger.sum(axis=0), len(larger) - larger.sum(axis=1)

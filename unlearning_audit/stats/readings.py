@@ -13,9 +13,16 @@ from unlearning_audit.stats.shapes import Bool, Float, Int, Mask, Matrix
 class Question:
     """A membership test on all target models.
 
-    ``score`` float64 [targets, samples], a log-likelihood ratio or log-odds (above 0 means positive); ``positive`` and
-    ``negative`` bool [targets, samples]; ``missing``: why the test could not be run, or ""; ``unit`` int [targets]: the
-    pair of splits of each target, if intervals are to hold for other pairs too.
+    ``score`` float64 [targets, samples], a log-likelihood ratio or log-odds (above 0 means positive).
+
+    Parameters
+    ----------
+    positive, negative
+        bool [targets, samples].
+    missing
+        Why the test could not be run, or "".
+    unit
+        int [targets]: the pair of splits of each target, if intervals are to hold for other pairs too.
     """
 
     score: Float[np.ndarray, "targets samples"]
@@ -29,8 +36,13 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
     """Return ``accuracy``, ``auc`` and ``tpr_at_…pct_fpr`` of a test, by name: means over targets, or NaN with the
     reason.
 
-    ``fpr``: the false positive rates, between 0 and 1. Targets without positive or without negative samples are left
-    out. If one target cannot resolve an FPR but all together can, one threshold is used for all of them.
+    Targets without positive or without negative samples are left out. If one target cannot resolve an FPR but all
+    together can, one threshold is used for all of them.
+
+    Parameters
+    ----------
+    fpr
+        The false positive rates, between 0 and 1.
     """
     sides, n = _usable_targets(test), _samples_used(test)
     tpr = {tpr_name(rate): estimate for rate, estimate in tprs(test, fpr=fpr).items()}
@@ -88,8 +100,13 @@ def tpr_name(fpr: float) -> str:
 def _over_models(statistics: list[crossed.PerModel], n: int, unit: np.ndarray | None) -> list[stats.Estimate]:
     """Return the mean over models of each statistic, with an interval over samples and over models.
 
-    ``n``: the number of samples, which goes into the results; ``unit`` int [models]: the pair of splits of each model,
-    if the interval is to hold for other pairs too; None: for these pairs only.
+    Parameters
+    ----------
+    n
+        The number of samples, which goes into the results.
+    unit
+        int [models]: the pair of splits of each model, if the interval is to hold for other pairs too; None: for these
+        pairs only.
     """
     # Target models do not repeat each other, so each counts as a split of its own.
     return crossed.estimates(crossed.mean(statistics, split=np.arange(len(statistics[0].value)), unit=unit), n=n)

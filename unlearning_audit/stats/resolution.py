@@ -28,10 +28,17 @@ class Components:
     """The variance components of one number, each for a single pair, model or sample; at least 0.
 
     ``pair``, ``model`` and ``sample`` are the variances of pairs (units), models and samples; ``pair_noise`` and
-    ``model_noise`` are the variances of a sample's noise in one pair and in one model. ``design``: the study from which
-    the components are estimated; its ``splits`` in a unit are taken as fixed. ``events``: degrees of freedom of the
-    variance over samples, which grow with the number of samples. With one unit ``pair`` is 0, because it cannot be
-    estimated. ``of_samples``: half-widths cover the variation over samples alone.
+    ``model_noise`` are the variances of a sample's noise in one pair and in one model.
+
+    Parameters
+    ----------
+    design
+        The study from which the components are estimated; its ``splits`` in a unit are taken as fixed.
+    events
+        Degrees of freedom of the variance over samples, which grow with the number of samples. With one unit ``pair``
+        is 0, because it cannot be estimated.
+    of_samples
+        Half-widths cover the variation over samples alone.
     """
 
     pair: float
@@ -93,7 +100,10 @@ def components(*, distances: Distances) -> list[Components]:
 def planned(design: Design, *, dimension: str, times: float) -> Design:
     """Return ``design`` with the number of pairs, models or samples multiplied by ``times`` and rounded.
 
-    ``dimension``: which of the three, one of `DIMENSIONS`.
+    Parameters
+    ----------
+    dimension
+        Which of the three, one of `DIMENSIONS`.
     """
     field = {PAIRS: "units", MODELS: "models", SAMPLES: "samples"}[dimension]
     return replace(design, **{field: round(getattr(design, field) * times)})
@@ -161,8 +171,12 @@ def half_width(*, components: Components, design: Design, level: float = LEVEL, 
 def least_distance(*, components: Components, design: Design, chance: Components | None = None) -> float:
     """Return the least distance from retraining that a study of this ``design`` would detect with `POWER`.
 
-    ``components``: the variance components of the distance; ``chance``: those of the distance if the method is
-    retraining (None: ``components``).
+    Parameters
+    ----------
+    components
+        The variance components of the distance.
+    chance
+        Those of the distance if the method is retraining (None: ``components``).
     """
     # If the method is retraining, its distance varies by samples and models only, so the variance between units (pairs)
     # is no part of the test. The error of a distance that is not 0 contains it: the distance may differ between units.
@@ -175,7 +189,12 @@ def room_needed(*, components: Components, design: Design) -> float:
 
     This is by two one-sided tests at 1 − `LEVEL` each, with `POWER`. With a distance of 0 both tests may fail, so each
     gets half of the missing power. Where the distance is not 0, only one test may fail; it gets half of the missing
-    power too, which is cautious. ``components``: the variance components of the distance.
+    power too, which is cautious.
+
+    Parameters
+    ----------
+    components
+        The variance components of the distance.
     """
     half = half_width(components=components, design=design, level=2 * LEVEL - 1)
     return half + float(stats.normal_quantile((1 + POWER) / 2)) * error(components=components, design=design)

@@ -90,7 +90,10 @@ def tpr_at_fpr(
 def effective_count(weight: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:
     """Return Kish's effective number of samples, float64 [...]; with equal weights this is their number.
 
-    ``weight`` float64 [..., n]: the weights of samples, on the last axis.
+    Parameters
+    ----------
+    weight
+        float64 [..., n]: the weights of samples, on the last axis.
     """
     count: np.ndarray = weight.sum(axis=-1) ** 2 / (weight**2).sum(axis=-1)
     return count

@@ -54,10 +54,14 @@ def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) 
 
 
 def level_of_each(*, largest: Float[np.ndarray, "draws"], count: int, level: float) -> float:
-    """Return the level that each of ``count`` intervals needs so that all hold together at ``level``. It is at least
-    ``level``, and at most Bonferroni's.
+    """Return the level that each of ``count`` intervals needs so that all hold together at ``level``.
 
-    ``largest`` float64 [draws]: the largest |deviation| of each draw.
+    It is at least ``level``, and at most Bonferroni's.
+
+    Parameters
+    ----------
+    largest
+        float64 [draws]: the largest |deviation| of each draw.
     """
     critical = max(np.quantile(largest, level), stats.normal_quantile((1 + level) / 2))
     bonferroni = 1 - (1 - level) / (2 * count)
@@ -69,12 +73,20 @@ class Together:
     """The intervals and p-values of K distances that hold for all of them together, as when an adversary is the best of
     several attacks.
 
-    ``joint_half`` float64 [K]: half-widths, where the variance between units counts (parts of the study that share
-    nothing but samples). ``null_half`` float64 [K]: half-widths by the errors from which ``p`` is computed, without the
-    variance between units, which is 0 if a method is retraining. ``p`` float64 [K]: adjusted p-values of the hypothesis
-    that all distances are 0. A distance with p ≤ α lies further from 0 than its ``null_half``. ``inner_half`` float64
-    [K]: half-widths of each distance's own interval at 1 − 2α. All distances are within a margin if all these intervals
-    are (an intersection–union test).
+    Parameters
+    ----------
+    joint_half
+        float64 [K]: half-widths, where the variance between units counts (parts of the study that share nothing but
+        samples).
+    null_half
+        float64 [K]: half-widths by the errors from which ``p`` is computed, without the variance between units, which
+        is 0 if a method is retraining.
+    p
+        float64 [K]: adjusted p-values of the hypothesis that all distances are 0. A distance with p ≤ α lies further
+        from 0 than its ``null_half``.
+    inner_half
+        float64 [K]: half-widths of each distance's own interval at 1 − 2α. All distances are within a margin if all
+        these intervals are (an intersection–union test).
     """
 
     joint_half: Float[np.ndarray, "K"]
@@ -89,8 +101,13 @@ def together(
 ) -> Together:  # fmt: skip
     """Return intervals and p-values of several distances that hold together; those of a single distance are its own.
 
-    ``chance``: the same distances with the errors that they would have if all of them were 0, for p-values and for
-    ``null_half``. With None, the errors of ``distances`` serve there, too.
+    With None, the errors of ``distances`` serve there, too.
+
+    Parameters
+    ----------
+    chance
+        The same distances with the errors that they would have if all of them were 0, for p-values and for
+        ``null_half``.
     """
     null, count = chance or distances, len(distances.value)
     # Levels of single intervals with which all hold together, by their own errors and by those of ``null``.

@@ -77,9 +77,15 @@ def variance_by_chance(*, heldout: int, share: float) -> tuple[float, float]:
     """Return the variance, under a random draw, of what one forgotten sample adds to the share above the threshold, and
     the covariance of what two forgotten samples add.
 
-    ``heldout``: the number n of held-out samples; ``share``: the share of them above the threshold. Of n scores, the
-    i-th largest is exceeded by one other score with probability i/(n + 1), and by two with i·(i + 1)/((n + 1)·(n + 2)).
-    One exceeds it and the other the next largest with probability i·(i + 2)/((n + 1)·(n + 2)).
+    Of n scores, the i-th largest is exceeded by one other score with probability i/(n + 1), and by two with i·(i +
+    1)/((n + 1)·(n + 2)). One exceeds it and the other the next largest with probability i·(i + 2)/((n + 1)·(n + 2)).
+
+    Parameters
+    ----------
+    heldout
+        The number n of held-out samples.
+    share
+        The share of them above the threshold.
     """
     rank = share * (heldout + 1)
     low = int(rank)

@@ -31,10 +31,16 @@ class Models:
     """K numbers of each of some models, with the influence of each sample on them.
 
     ``value`` float64 [K, models], ``influence`` float64 [K, models, samples] and ``imagined`` float64 [K, models, k],
-    the influence of imaginary samples, added so that no variance is 0 by chance; ``unit`` int [models]: models of
-    different units share nothing but samples; ``split`` int [models]: models of one unit and one split repeat each
-    other; ``covariance`` float64 [K, K]: the known covariance between models, for models that do not repeat each other
-    (None: unknown).
+    the influence of imaginary samples, added so that no variance is 0 by chance.
+
+    Parameters
+    ----------
+    unit
+        int [models]: models of different units share nothing but samples.
+    split
+        int [models]: models of one unit and one split repeat each other.
+    covariance
+        float64 [K, K]: the known covariance between models, for models that do not repeat each other (None: unknown).
     """
 
     value: Float[np.ndarray, "K models"]
@@ -102,11 +108,17 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
 class _Averaged:
     """K numbers of some models, averaged over the models of each place, a (unit, split).
 
-    ``count`` int64 [places]: how many models each place has; ``value`` float64 [K, places], ``influence`` float64 [K,
-    places, samples] and ``imagined`` float64 [K, places, k] (of imaginary samples): the means; ``alone`` float64 [K,
-    places]: the sum over a place's models of Σ influence² of one model, which is what Σ influence² would be if no two
-    models had a sample in common; ``spread``: the covariance between models of one place, float64 [K, K], how much of
-    it is noise of single samples in single models, float64 [K, K], and its degrees of freedom.
+    Parameters
+    ----------
+    count
+        int64 [places]: how many models each place has; ``value`` float64 [K, places], ``influence`` float64 [K, places,
+        samples] and ``imagined`` float64 [K, places, k] (of imaginary samples): the means.
+    alone
+        float64 [K, places]: the sum over a place's models of Σ influence² of one model, which is what Σ influence²
+        would be if no two models had a sample in common.
+    spread
+        The covariance between models of one place, float64 [K, K], how much of it is noise of single samples in single
+        models, float64 [K, K], and its degrees of freedom.
     """
 
     count: np.ndarray
@@ -146,9 +158,15 @@ def _model_layers(
     """Return the covariance over models of the difference twice: as both groups of models show it, and as it is if both
     are alike.
 
-    ``spread``: for audited and reference models, how models of one place vary (`_Averaged`): covariance, noise and
-    degrees of freedom. ``scale``: for both groups, the factor that turns a variance between models into the variance of
-    a mean. ``sampled`` float64 [K, K]: the covariance over samples.
+    Parameters
+    ----------
+    spread
+        For audited and reference models, how models of one place vary (`_Averaged`): covariance, noise and degrees of
+        freedom.
+    scale
+        For both groups, the factor that turns a variance between models into the variance of a mean.
+    sampled
+        float64 [K, K]: the covariance over samples.
     """
     audited, reference = spread
     audited_repeats, reference_repeats = (dof > 0 for _, _, dof in spread)

@@ -50,7 +50,10 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
     """Raise StudyError if the path of a data source does not exist, or if files there contradict the options of a
     source of the library, such as a table without the named column.
 
-    ``where``: the path of the source's fields in the study.
+    Parameters
+    ----------
+    where
+        The path of the source's fields in the study.
     """
     path = plugin.options.get("path")
     if isinstance(path, str) and not Path(path).exists():
@@ -119,10 +122,17 @@ def spreads(given: Iterable[str], scenarios: Iterable[Scenario]) -> None:
 
 
 def display(kind: str, name: str, stated: Table | Figure, scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError if a table or figure has the name of one that every study has, or names a scenario, axis,
-    metric or attack that does not exist; and for a figure that does not suit its kind (`_check_figure`).
+    """Raise StudyError if a table or figure has the name of one that every study has, or names a scenario, axis, metric
+    or attack that does not exist; and for a figure that does not suit its kind (`_check_figure`).
 
-    ``kind``: "tables" or "figures"; ``stated``: the fields that the study states; ``scenarios``: those of the study.
+    Parameters
+    ----------
+    kind
+        "tables" or "figures".
+    stated
+        The fields that the study states.
+    scenarios
+        Those of the study.
     """
     where, scenarios = (kind, name), list(scenarios)
     names = list(dict.fromkeys(s.name for s in scenarios))
@@ -154,9 +164,17 @@ def _check_figure(figure: Figure, where: tuple[str, str], axes: set[str]) -> Non
     """Raise StudyError if a figure sets a field that its kind ignores, lacks the axis that its kind needs, or names an
     attack without its form although its kind needs one.
 
-    ``figure``: its fields in the study; ``where``: its path there, ("figures", name); ``axes``: the axes of its
-    scenarios. Two constants in the file of the kind say this. ``READS`` lists what the kind reads: ``axis`` (an axis of
-    ``vary``), ``attack``, and ``form`` (one attack with its form, not a set). ``NEEDS`` lists what must be set.
+    Two constants in the file of the kind say this. ``READS`` lists what the kind reads: ``axis`` (an axis of ``vary``),
+    ``attack``, and ``form`` (one attack with its form, not a set). ``NEEDS`` lists what must be set.
+
+    Parameters
+    ----------
+    figure
+        Its fields in the study.
+    where
+        Its path there, ("figures", name).
+    axes
+        The axes of its scenarios.
     """
     reads = registry.declared("report/figures", figure.kind, constant_name="READS")
     needs = registry.declared("report/figures", figure.kind, constant_name="NEEDS")
@@ -320,8 +338,13 @@ def _check_metric(metric: str, where: tuple[str, ...], displayed: list[Scenario]
 def _check_attack(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
     """Raise StudyError for an attack of a table or figure that no displayed scenario has.
 
-    ``attack``: "name/form" of an attack of the scenarios; the name of a set of attacks for which a metric has numbers;
-    or "", which is accepted. ``where``: the path of the field in the study.
+    Parameters
+    ----------
+    attack
+        "name/form" of an attack of the scenarios; the name of a set of attacks for which a metric has numbers; or "",
+        which is accepted.
+    where
+        The path of the field in the study.
     """
     name, _, form = attack.partition("/")
     attacks = {key for s in displayed for key in s.attacks}

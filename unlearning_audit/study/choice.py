@@ -47,8 +47,14 @@ class Tune(Settings):
 class Plugin:
     """A chosen plug-in: its ``name`` in the library, a user's ``file`` or None, its options in full.
 
-    ``depends``: files and folders that the user's file reads; ``time_limit``: seconds after which it is ended;
-    ``tune``: how a method is tuned, with the whole space, if it is.
+    Parameters
+    ----------
+    depends
+        Files and folders that the user's file reads.
+    time_limit
+        Seconds after which it is ended.
+    tune
+        How a method is tuned, with the whole space, if it is.
     """
 
     name: str
@@ -78,9 +84,16 @@ LIMITED = ("methods", "attacks", "metrics")
 
 
 def several(kind: str, raw: dict[str, dict[str, Any] | None]) -> dict[str, Plugin]:
-    """Return the methods, attacks or metrics of a study by the names that it gives them. Raises StudyError.
+    """Return the methods, attacks or metrics of a study by the names that it gives them.
 
-    ``raw``: name → options; ``kind``: "methods", "attacks" or "metrics".
+    Raises StudyError.
+
+    Parameters
+    ----------
+    raw
+        Name → options.
+    kind
+        "methods", "attacks" or "metrics".
     """
     plugins = {}
     for name, options in raw.items():
@@ -90,12 +103,20 @@ def several(kind: str, raw: dict[str, dict[str, Any] | None]) -> dict[str, Plugi
 
 
 def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = ()) -> Plugin:
-    """Return the plug-in that the mapping ``raw`` names, with all its options. Raises StudyError.
+    """Return the plug-in that the mapping ``raw`` names, with all its options.
 
-    ``raw``: the plug-in's ``name``, the ``file`` of a user's own, its options, and fields of `Terms` such as
-    ``time_limit``. A user's file with a plain function is run by the library's adapter of this kind, if there is one
-    (`registry.adapter`); the function is then an option of the adapter. ``where``: the path of ``raw`` in the study.
+    Raises StudyError.
+
     Fields named in ``beside`` are not options and are ignored.
+
+    Parameters
+    ----------
+    raw
+        The plug-in's ``name``, the ``file`` of a user's own, its options, and fields of `Terms` such as ``time_limit``.
+        A user's file with a plain function is run by the library's adapter of this kind, if there is one
+        (`registry.adapter`); the function is then an option of the adapter.
+    where
+        The path of ``raw`` in the study.
     """
     options = {key: value for key, value in raw.items() if key not in beside}
     name, library = options.pop("name", None), registry.names(kind)
@@ -135,8 +156,16 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
     """Return ``method`` with its tuning: ``tune`` with the complete space, option → values to try, from TUNE in the
     method's file and from the study, which takes precedence.
 
-    Raises StudyError if there is no space, or if it has an option that the method does not have or a value that the
-    option does not take. ``where``: the method's path in the study.
+    Parameters
+    ----------
+    where
+        The method's path in the study.
+
+    Raises
+    ------
+    StudyError
+        If there is no space, or if it has an option that the method does not have or a value that the option does not
+        take.
     """
     form = registry.options("methods", method.name, method.file)
     # TUNE is validated as a study's space is, which turns {low, high} into `Range`.
@@ -191,7 +220,12 @@ def _is_function(kind: str, options: dict[str, Any]) -> bool:
 def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], path_of_name: tuple[str, ...]) -> None:
     """Raise StudyError unless a user's file has a name that the library does not use, and all the parts of its kind.
 
-    ``where``: the path of the plug-in in the study; ``path_of_name``: that of its name.
+    Parameters
+    ----------
+    where
+        The path of the plug-in in the study.
+    path_of_name
+        That of its name.
     """
     if not isinstance(file, str):
         raise StudyError((*where, "file"), f"must be the path of a Python file, found {messages.as_yaml(file)}")

@@ -20,7 +20,10 @@ class Step:
     """One value of an axis: its ``label``, and the ``overrides`` that it makes, which stand at the path ``where`` of
     the file.
 
-    ``inside``: the overrides set single fields of methods or attacks and keep their other fields.
+    Parameters
+    ----------
+    inside
+        The overrides set single fields of methods or attacks and keep their other fields.
     """
 
     axis: str
@@ -65,8 +68,15 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any]) -> 
     """Yield one variant of a scenario for each combination of the values along the axes of its ``vary``; the scenario
     alone if it has no axes.
 
-    ``defaults`` and ``overrides``: the fields that all scenarios share, and those of this scenario. Raises StudyError
-    for fields that are not valid.
+    Parameters
+    ----------
+    defaults, overrides
+        The fields that all scenarios share, and those of this scenario.
+
+    Raises
+    ------
+    StudyError
+        For fields that are not valid.
     """
     root: Path = ("scenarios", name)
     layer: Path = ("defaults",)
@@ -124,10 +134,23 @@ def _merged(old: Any, new: Any) -> Any:
 def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
     """Return the methods or attacks of a scenario after an override: name → options.
 
-    ``key``: "methods" or "attacks"; ``old``: what the scenario had; ``new``: the override. If ``new`` is a list of
-    names, their options are taken from ``old``, None for a name that is not in ``old``. A mapping replaces ``old``,
-    except with ``inside``: an axis that sets single options, such as methods.ga.lr, is merged into ``old``. Raises
-    StudyError for anything else.
+    If ``new`` is a list of names, their options are taken from ``old``, None for a name that is not in ``old``. A
+    mapping replaces ``old``, except with ``inside``: an axis that sets single options, such as methods.ga.lr, is merged
+    into ``old``.
+
+    Parameters
+    ----------
+    key
+        "methods" or "attacks".
+    old
+        What the scenario had.
+    new
+        The override.
+
+    Raises
+    ------
+    StudyError
+        For anything else.
     """
     old = old or {}
     if isinstance(new, list):
@@ -144,10 +167,21 @@ def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
 
 
 def _steps_of_axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
-    """Return the steps of each axis of ``vary``, one step for each value. Raises StudyError for axes or labels that are
-    not valid or occur twice.
+    """Return the steps of each axis of ``vary``, one step for each value.
 
-    ``axes``: the content of ``vary``; ``base``: the scenario's fields; ``where``: the path of ``vary`` in the study.
+    Parameters
+    ----------
+    axes
+        The content of ``vary``.
+    base
+        The scenario's fields.
+    where
+        The path of ``vary`` in the study.
+
+    Raises
+    ------
+    StudyError
+        For axes or labels that are not valid or occur twice.
     """
     if not isinstance(axes, dict):
         raise StudyError(where, f"must map axes to their values, found {as_yaml(axes)}")
@@ -171,8 +205,19 @@ def _steps_of_axis(axis: str, values: Any, base: dict[str, Any], where: Path) ->
     """Return one step for each value of an axis: its label and the fields that it sets.
 
     A list holds values of the field that the axis is named after, such as recipe.lr. A mapping maps labels to the
-    fields that they set. Raises StudyError for anything else, and for a field of a method or attack that the scenario
-    does not have. ``base``: the scenario's fields; ``where``: the path of ``vary`` in the study.
+    fields that they set.
+
+    Parameters
+    ----------
+    base
+        The scenario's fields.
+    where
+        The path of ``vary`` in the study.
+
+    Raises
+    ------
+    StudyError
+        For anything else, and for a field of a method or attack that the scenario does not have.
     """
     path = (*where, axis)
     if isinstance(values, list) and values:

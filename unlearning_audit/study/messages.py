@@ -87,10 +87,16 @@ def plain(value: Any, path: Path = ()) -> Any:
 
 def validated(model: type[Settings], raw: Any, *where: str, also: Iterable[str] = ()) -> Any:
     """Check ``raw``, plain values as `plain` returns them, against the fields of ``model``, and return an instance of
-    ``model``. Raises StudyError about one field: the first unknown one, or else the first with an error.
+    ``model``.
 
-    ``where``: the path of ``raw`` in the study. ``also``: names of other fields that may stand beside those of the
-    model, for suggestions.
+    Raises StudyError about one field: the first unknown one, or else the first with an error.
+
+    Parameters
+    ----------
+    where
+        The path of ``raw`` in the study.
+    also
+        Names of other fields that may stand beside those of the model, for suggestions.
     """
     try:
         # Strict rules for JSON suit YAML: no conversion of types, but lists for tuples and text for keys.

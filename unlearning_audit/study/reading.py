@@ -15,10 +15,18 @@ from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, Sc
 
 def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str, Any] | None = None) -> Study:
     """Check the content of a study's file, ``config``, and return the study with all scenarios expanded: one for each
-    point of its axes and each request of a sequence. Only those that the study selects (``only``) are kept.
+    point of its axes and each request of a sequence.
 
-    ``origin``: the file's name, for messages; ``changes``: fields that the command line sets. Raises StudyError with
-    one sentence: the file's name, the field's path, what is wrong and what is allowed.
+    Only those that the study selects (``only``) are kept.
+
+    Raises StudyError with one sentence: the file's name, the field's path, what is wrong and what is allowed.
+
+    Parameters
+    ----------
+    origin
+        The file's name, for messages.
+    changes
+        Fields that the command line sets.
     """
     changes = configfile.typed(dict(changes or {}))
     try:

@@ -49,11 +49,17 @@ class Checkpoints:
         return time.monotonic() - since >= self.interval
 
     def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
-        """Write a checkpoint of the models of a ``group`` after ``epoch`` epochs. If it cannot be written, log that and
-        let training continue. The next checkpoint is due an interval later in any case.
+        """Write a checkpoint of the models of a ``group`` after ``epoch`` epochs.
 
-        ``states``: kind ("weights", "buffers", "optimiser" …) → tensors, by name or as a list. In the file, a tensor
-        is called kind/name, or kind/number in a list.
+        If it cannot be written, log that and let training continue. The next checkpoint is due an interval later in any
+        case.
+
+        In the file, a tensor is called kind/name, or kind/number in a list.
+
+        Parameters
+        ----------
+        states
+            Kind ("weights", "buffers", "optimiser" …) → tensors, by name or as a list.
         """
         from safetensors.torch import save_file
 

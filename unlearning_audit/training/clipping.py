@@ -40,10 +40,19 @@ def _squared(rows: Tensor) -> Tensor:
 def sums_of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limit: float) -> State:
     """Return the sums over samples of clipped gradients, name → [n, …], of n stacked chains of layers.
 
-    ``engine``: that of the models; ``parameters``: name → [n, …]; ``x`` [n, b, …], ``labels`` int64 [n, b]; ``limit``:
-    the norm to which each sample's gradient is clipped. A layer with input x and gradient g at its output has the
-    weight gradient g·xᵀ, whose squared norm is ‖g‖²‖x‖²; its bias has the gradient g. So no gradient of a single sample
-    is stored.
+    A layer with input x and gradient g at its output has the weight gradient g·xᵀ, whose squared norm is ‖g‖²‖x‖²; its
+    bias has the gradient g. So no gradient of a single sample is stored.
+
+    Parameters
+    ----------
+    engine
+        That of the models.
+    parameters
+        Name → [n, …]; ``x`` [n, b, …].
+    labels
+        int64 [n, b].
+    limit
+        The norm to which each sample's gradient is clipped.
     """
     # The names of weight and bias of each linear layer in turn, and the kinds of all layers.
     names, steps = engine.chain()
@@ -68,9 +77,16 @@ def sums_of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> 
     """Return the sums over samples of clipped gradients of one ``model``, by name, and the squared norms [b] of the
     samples' gradients before clipping.
 
-    ``x`` [b, …], ``labels`` int64 [b]; ``limit``: the norm to which each sample's gradient is clipped. A hook notes the
-    inputs of each layer with weights, and the place of its output in autograd's graph (an edge). One backward pass then
-    gives the gradients at all of these edges. Layers that the loss does not depend on have none, and are left out.
+    ``x`` [b, …]. A hook notes the inputs of each layer with weights, and the place of its output in autograd's graph
+    (an edge). One backward pass then gives the gradients at all of these edges. Layers that the loss does not depend on
+    have none, and are left out.
+
+    Parameters
+    ----------
+    labels
+        int64 [b].
+    limit
+        The norm to which each sample's gradient is clipped.
     """
     calls: dict[tuple[str, nn.Module], list[Any]] = {}  # (name, layer) → (inputs, edge) of each call of the layer
 
@@ -102,11 +118,15 @@ def sums_of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> 
 
 
 def layers_with_weights(model: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """Yield (name, layer) for each module in ``model``, itself included, that holds parameters directly. ``name``: the
-    dotted name of ``model``.
+    """Yield (name, layer) for each module in ``model``, itself included, that holds parameters directly.
 
     If Opacus has no rule for such a layer, layers inside it are not yielded: autograd then computes the gradients of
     the whole layer.
+
+    Parameters
+    ----------
+    name
+        The dotted name of ``model``.
     """
     has_weights = any(True for _ in model.parameters(recurse=False))
     if has_weights:
@@ -125,9 +145,15 @@ def _summed_loss(logits: Tensor, labels: Tensor) -> Tensor:
 def _part_of_layer(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Tensor]]) -> Part:
     """Return one layer's `Part`: the squared norms of its samples' gradients, and the function for their scaled sum.
 
-    ``prefix``: the start of its parameters' names; ``uses``: for each call in the forward pass, the layer's inputs and
-    the gradient at its output. A linear layer, or a convolution with plain padding, that is called once has a faster
-    way. For any other layer, the per-sample gradients of all calls are computed by Opacus and added up.
+    A linear layer, or a convolution with plain padding, that is called once has a faster way. For any other layer, the
+    per-sample gradients of all calls are computed by Opacus and added up.
+
+    Parameters
+    ----------
+    prefix
+        The start of its parameters' names.
+    uses
+        For each call in the forward pass, the layer's inputs and the gradient at its output.
     """
     (inputs, gradient), once = uses[0], len(uses) == 1
     # `_part_of_product` takes [b, features, places]; ``mT`` swaps the last two dimensions.
@@ -162,8 +188,12 @@ def _places_are_cheaper(places: int, inputs: int, outputs: int) -> bool:
     """Return whether the norm of a sample's gradient takes less work from products between ``places`` than from the
     gradient itself (`_part_of_product`).
 
-    ``places``: how often the layer multiplies its weight for one sample, such as once for each pixel of a convolution;
-    ``inputs`` and ``outputs``: the sizes of the weight.
+    Parameters
+    ----------
+    places
+        How often the layer multiplies its weight for one sample, such as once for each pixel of a convolution.
+    inputs, outputs
+        The sizes of the weight.
     """
     return places * (inputs + outputs) < inputs * outputs
 
@@ -172,10 +202,16 @@ def _part_of_convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...]
     """Return the `Part` of a convolution: the squared norms of its samples' gradients, and the function for their
     scaled sum.
 
-    ``prefix``: the start of its parameters' names; ``padding``: zeros at each edge, for height and width; ``x`` [b, in,
-    h, w]: the input; ``gradient`` [b, out, h', w']: the gradient at the output. With one group, on a GPU or if norms
-    are cheaper so, it is treated as a linear layer on patches of the image. Otherwise the gradients of every single
-    sample are computed.
+    With one group, on a GPU or if norms are cheaper so, it is treated as a linear layer on patches of the image.
+    Otherwise the gradients of every single sample are computed.
+
+    Parameters
+    ----------
+    prefix
+        The start of its parameters' names.
+    padding
+        Zeros at each edge, for height and width; ``x`` [b, in, h, w]: the input; ``gradient`` [b, out, h', w']: the
+        gradient at the output.
     """
     outputs, *kernel = layer.weight.shape
     if layer.groups == 1 and (x.is_cuda or _places_are_cheaper(gradient[0, 0].numel(), math.prod(kernel), outputs)):

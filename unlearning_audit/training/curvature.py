@@ -50,12 +50,16 @@ def mean_squares(
     per_sample: bool = True, batch_size: int = 64,
 ) -> State:  # fmt: skip
     """Return the mean of the squared gradients of one model's cross-entropy over the samples ``x`` [rows, …] with the
-    observed labels ``y`` int64 [rows]: name → tensor. ``parameters`` and ``buffers``: those of the model, name →
-    tensor.
+    observed labels ``y`` int64 [rows]: name → tensor.
 
     With ``labels`` "model", the squared gradient for each possible label counts with the label's probability by the
     model, in place of that for the observed label alone. With ``per_sample`` False, the gradients of means over batches
     of ``batch_size`` with observed labels are squared instead, and the mean is over batches.
+
+    Parameters
+    ----------
+    parameters, buffers
+        Those of the model, name → tensor.
     """
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
     if not per_sample:
@@ -82,10 +86,15 @@ def mean_squares(
 
 def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Tensor:
     """Return the squared norm of the gradient of log p(y|x) in all parameters of one model, for every sample of ``x``
-    [rows, …] with labels ``y`` int64 [rows]: [rows]. ``parameters`` and ``buffers``: those of the model, name → tensor.
+    [rows, …] with labels ``y`` int64 [rows]: [rows].
 
     In a chain of layers, a linear layer with input a and gradient g at its output contributes ‖g‖²(‖a‖² + 1), or
     ‖g‖²‖a‖² without a bias. In other networks the gradients of every sample are squared and added up.
+
+    Parameters
+    ----------
+    parameters, buffers
+        Those of the model, name → tensor.
     """
     norms = []
     for inputs, values, logits, label in _chunks_to_derive(model, parameters, buffers, x, y):

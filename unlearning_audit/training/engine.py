@@ -149,9 +149,17 @@ def chain_backward(
     """Yield, for each linear layer from the last to the first, its number among linear layers, its input [n, b, in] and
     the gradient at its output [n, b, out].
 
-    With ``to_x``, a last triple is yielded: −1, the input of the chain, and the gradient there. ``steps``: the kinds of
-    all layers; ``values``: before and after each layer; ``matrices``: the weights of linear layers, all three as in
-    `chain_forward`; ``gradient`` [n, b, …]: at the output of the chain.
+    With ``to_x``, a last triple is yielded: −1, the input of the chain, and the gradient there.
+
+    Parameters
+    ----------
+    steps
+        The kinds of all layers.
+    values
+        Before and after each layer.
+    matrices
+        The weights of linear layers, all three as in `chain_forward`; ``gradient`` [n, b, …]: at the output of the
+        chain.
     """
     number, first_linear = len(matrices), steps.index("linear")
     for i, step in reversed([*enumerate(steps)]):
@@ -185,7 +193,13 @@ class StackedChain(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, steps: tuple[str, ...], *weights: Tensor | None) -> Tensor:
         """Return the output [n, b, out] of the chain for ``x`` [n, b, in], and keep in ``ctx`` what `backward` needs.
-        ``steps``: the kinds of the layers; ``weights``: weight and bias of each linear layer in turn (`chain_forward`).
+
+        Parameters
+        ----------
+        steps
+            The kinds of the layers.
+        weights
+            Weight and bias of each linear layer in turn (`chain_forward`).
         """
         values, matrices = chain_forward(x, steps, weights)
         ctx.steps = steps
@@ -236,11 +250,17 @@ class Stacked:
         return [group if len(group) > 1 else [*group, *group] for group in groups]
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map ``x`` [models, batch, …] to logits [models, batch, classes]. If ``reading`` is given, return the models'
-        output of that name instead. ``parameters`` and ``buffers``: name → [models, …].
+        """Map ``x`` [models, batch, …] to logits [models, batch, classes].
+
+        If ``reading`` is given, return the models' output of that name instead.
 
         A plain chain of layers is computed by `StackedChain`; it has no buffers and no other outputs. Any other network
         is computed by torch's vmap.
+
+        Parameters
+        ----------
+        parameters, buffers
+            Name → [models, …].
         """
         output: Tensor
         if self.layers is None:
@@ -312,10 +332,16 @@ class Serial:
                 value.grad = gradient if value.grad is None else value.grad + gradient
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map ``x`` [1, batch, …] to logits [1, batch, classes]. If ``reading`` is given, return the model's output of
-        that name instead. ``parameters`` and ``buffers``: name → [1, …].
+        """Map ``x`` [1, batch, …] to logits [1, batch, classes].
+
+        If ``reading`` is given, return the model's output of that name instead.
 
         Full batches in training go through the compiled pass, if there is one (``fusion``).
+
+        Parameters
+        ----------
+        parameters, buffers
+            Name → [1, …].
         """
         if parameters is self._viewed_parameters:  # within `persistent_views`, the module already has these weights
             return _output(self.model, images_last(x[0]), reading).unsqueeze(0)
@@ -357,8 +383,14 @@ def aliases(model: nn.Module) -> dict[str, str]:
 def using_weights(places: dict[str, list[tuple[dict[str, Any], str]]], weights: State) -> Iterator[None]:
     """Within the context, a module computes with ``weights``; after it, the module has its own weights again.
 
-    ``places``: where the module keeps each tensor, as the function `places` returns it. ``weights``: name → tensor.
     Torch's ``functional_call`` does the same, but does not restore a layer that occurs twice in the module.
+
+    Parameters
+    ----------
+    places
+        Where the module keeps each tensor, as the function `places` returns it.
+    weights
+        Name → tensor.
     """
     before = [(tensors, key, tensors[key]) for name in weights for tensors, key in places[name]]
     try:

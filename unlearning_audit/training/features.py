@@ -46,8 +46,12 @@ def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> T
     """Return, for each sample, the mean of a language model's states after its last block and norm, over the places
     from which scored tokens are predicted: [n, width].
 
-    ``weights``: parameters and buffers of one model; ``x`` int [n, length]: the samples' tokens, negative where they
-    are not scored.
+    Parameters
+    ----------
+    weights
+        Parameters and buffers of one model.
+    x
+        int [n, length]: the samples' tokens, negative where they are not scored.
     """
     states = stack.answers(weights, x, f"layer {stack.model.layers}")  # [n, length − 1, width]
     scored = (x[:, 1:] >= 0).to(states.dtype).unsqueeze(-1)
@@ -59,8 +63,17 @@ def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> T
 def of_layer(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tensor:
     """Return the inputs of one model's final layer for the samples ``x`` [n, …]: [n, width].
 
-    A hook keeps them during one forward pass. ``weights``: parameters and buffers of the model. Raises PluginError if
-    the layer is not called as a module, once and with one row per sample.
+    A hook keeps them during one forward pass.
+
+    Parameters
+    ----------
+    weights
+        Parameters and buffers of the model.
+
+    Raises
+    ------
+    PluginError
+        If the layer is not called as a module, once and with one row per sample.
     """
     layer, inputs = stack.model.get_submodule(str(stack.final_layer)), []
 

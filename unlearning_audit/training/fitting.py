@@ -25,13 +25,21 @@ Penalty = Callable[[State, int | Tensor], Tensor]
 
 @dataclass
 class Fit:
-    """One call of `ModelStack.fit`. Most fields are its arguments, with every pass as a tuple of streams.
+    """One call of `ModelStack.fit`.
+
+    Most fields are its arguments, with every pass as a tuple of streams.
 
     Models that are trained together are a group: their numbers in the stack, whose tensors are name → [n, …]. A group
-    of one model may hold it twice (`Stacked.groups`). ``pieces``: in how many parts a batch is processed, one at a
-    time; there are several only if a card's memory does not hold the batch. ``heartbeat`` prints the progress.
-    ``update_sums``: name → [models, …], what `ModelStack.fit` returns: for each model, the sum of the updates of the
-    steps whose batch had a sample marked in ``record``; empty without ``record``.
+    of one model may hold it twice (`Stacked.groups`). ``heartbeat`` prints the progress.
+
+    Parameters
+    ----------
+    pieces
+        In how many parts a batch is processed, one at a time; there are several only if a card's memory does not hold
+        the batch.
+    update_sums
+        Name → [models, …], what `ModelStack.fit` returns: for each model, the sum of the updates of the steps whose
+        batch had a sample marked in ``record``; empty without ``record``.
     """
 
     stack: Models
@@ -152,8 +160,12 @@ class Fit:
     def take_step(self, number: int, state: "GroupState", inputs: Inputs, recorder: Recorder | None) -> None:
         """Take one training step of a group of models, whose ``state`` it changes, in the pass ``number``.
 
-        ``inputs``: one batch of each of the pass's streams. A ``recorder``, if there is one, records the step as a CUDA
-        graph or replays the graph.
+        A ``recorder``, if there is one, records the step as a CUDA graph or replays the graph.
+
+        Parameters
+        ----------
+        inputs
+            One batch of each of the pass's streams.
         """
         run_step(recorder, number, partial(self._step, number, state), inputs)
 
@@ -163,10 +175,14 @@ class Fit:
         return {"weights": state.leaves, "buffers": state.buffers, "optimiser": state.steppers[0].state()}
 
     def prepare_group(self, group: list[int], states: dict[str, State]) -> None:
-        """Make what the training of a ``group`` needs besides weights and the optimiser. An ordinary fit needs nothing;
-        private training makes its generators of noise.
+        """Make what the training of a ``group`` needs besides weights and the optimiser.
 
-        ``states``: the tensors of a checkpoint, kind → name → tensor, from which training resumes; empty if it starts.
+        An ordinary fit needs nothing; private training makes its generators of noise.
+
+        Parameters
+        ----------
+        states
+            The tensors of a checkpoint, kind → name → tensor, from which training resumes; empty if it starts.
         """
 
     def _steppers(self, leaves: State, replayed: bool) -> list[Any]:
@@ -317,9 +333,14 @@ class Fit:
 
 def refuse_batch_of_one(error: ValueError, orders: list[Order], inputs: Inputs) -> None:
     """Raise ValueError that says which rows make a batch of one sample, if that is why a step failed with torch's
-    ``error``: batch normalisation cannot use a single value per channel. Do nothing if it is another error.
+    ``error``: batch normalisation cannot use a single value per channel.
 
-    ``orders`` and ``inputs``: the orders and the batches of the streams of that step.
+    Do nothing if it is another error.
+
+    Parameters
+    ----------
+    orders, inputs
+        The orders and the batches of the streams of that step.
     """
     for order, (rows, _) in zip(orders, inputs, strict=True):
         if rows.shape[1] == 1 and "more than 1 value per channel" in str(error):
@@ -386,7 +407,12 @@ class GroupState:
     def add_updates(self, before: State, has_mark: Tensor) -> None:
         """Add this step's update to the ``update_sums`` of those models whose batch had a marked sample.
 
-        ``has_mark`` bool [n]: which models these are; ``before``: name → the weights before the step.
+        Parameters
+        ----------
+        has_mark
+            bool [n]: which models these are.
+        before
+            Name → the weights before the step.
         """
         if has_mark.device.type == "cpu" and not has_mark.any():  # on a card, asking this would wait for the card
             return

@@ -34,13 +34,21 @@ def greedy(stack: Models, rows: np.ndarray) -> np.ndarray:
 
 
 def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
-    """Let each model generate ``answers`` random texts at temperature 1 for each of its samples, in place of the
-    scored tokens: int32 [models, rows, answers, length − 1], filled with −1.
+    """Let each model generate ``answers`` random texts at temperature 1 for each of its samples, in place of the scored
+    tokens: int32 [models, rows, answers, length − 1], filled with −1.
 
-    ``rows`` int64 [models, rows]: the numbers of each model's samples (−1: no sample). Prompt and length are those of
-    `greedy`. A token is drawn by a random number whose generator is keyed by the model's seed and the sample. So
-    further answers, samples or models change none of the texts. Raises ValueError for models that do not predict
-    tokens.
+    Prompt and length are those of `greedy`. A token is drawn by a random number whose generator is keyed by the model's
+    seed and the sample. So further answers, samples or models change none of the texts.
+
+    Parameters
+    ----------
+    rows
+        int64 [models, rows]: the numbers of each model's samples (−1: no sample).
+
+    Raises
+    ------
+    ValueError
+        For models that do not predict tokens.
     """
 
     def choice(model: int, samples: np.ndarray, numbers: np.ndarray) -> Choice:
@@ -100,10 +108,17 @@ def at_quantiles(uniform: Tensor) -> Choice:
 
 def complete_texts(stack: Models, weights: tuple[State, State], x: Tensor, choice: Choice) -> Tensor:
     """Let one model generate text for the samples ``x`` int [n, length], token by token: int [n, length − 1], filled
-    with −1. ``weights``: parameters and buffers of the model; ``choice``: how a token is chosen.
+    with −1.
 
     The prompt ends before the first scored token of a sample, and the text replaces all tokens from there to the last
     scored one.
+
+    Parameters
+    ----------
+    weights
+        Parameters and buffers of the model.
+    choice
+        How a token is chosen.
     """
     first, end = scored_bounds(x)
     place = torch.arange(x.shape[1], device=x.device)

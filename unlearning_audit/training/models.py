@@ -87,10 +87,14 @@ class Models:
         return {f"{name}.weight" for name, layer in self.model.named_modules() if type(layer).__name__ == "Conv1D"}
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map ``x`` [n, b, …] of n models to logits [n, b, classes] in the recipe's precision, for training. `logits`
-        is for evaluation. If ``reading`` is given, return the output of that name instead (`readings`).
+        """Map ``x`` [n, b, …] of n models to logits [n, b, classes] in the recipe's precision, for training.
 
-        ``parameters`` and ``buffers``: name → [n, …].
+        `logits` is for evaluation. If ``reading`` is given, return the output of that name instead (`readings`).
+
+        Parameters
+        ----------
+        parameters, buffers
+            Name → [n, …].
         """
         if self.recipe.precision == "float32":
             return self.engine.forward(parameters, buffers, x, reading)
@@ -142,11 +146,17 @@ class Models:
     def logits(self, index: np.ndarray | None = None, chunk: int | None = None) -> np.ndarray:
         """Return logits float32 [models, rows, classes] in evaluation mode, without augmentation.
 
-        The result is bitwise repeatable, so that a method that changes nothing can be detected. ``index`` int [rows]:
-        the samples, by default all. ``chunk``: how many samples are processed at once, fewer if memory is exhausted. By
-        default it is 2048, with two exceptions. A language model computes logits of the whole vocabulary for every
-        token, and a chunk has at most 2²¹ of them (8 MiB in float32). A chunk of images on a CPU has 64 samples, so
-        that activations stay in its caches (two to four times as fast for small residual networks).
+        The result is bitwise repeatable, so that a method that changes nothing can be detected. By default it is 2048,
+        with two exceptions. A language model computes logits of the whole vocabulary for every token, and a chunk has
+        at most 2²¹ of them (8 MiB in float32). A chunk of images on a CPU has 64 samples, so that activations stay in
+        its caches (two to four times as fast for small residual networks).
+
+        Parameters
+        ----------
+        index
+            int [rows]: the samples, by default all.
+        chunk
+            How many samples are processed at once, fewer if memory is exhausted.
         """
         if chunk is None:
             logits_of_sample = self.x.shape[1] * self.vocabulary if "tokens" in self.readings else 1

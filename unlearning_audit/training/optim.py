@@ -62,10 +62,14 @@ class Optimiser(Settings):
         return torch.zeros((), device=device, dtype=torch.float32 if single else torch.float64)
 
     def build(self, parameters: list[Any], rate: Any = None) -> Any:
-        """Return the optimiser object, with these settings, of stacked ``parameters``. Every update is elementwise, so
-        that models do not interact.
+        """Return the optimiser object, with these settings, of stacked ``parameters``.
 
-        ``rate``: for steps that are replayed from CUDA graphs, the tensor that holds the learning rate (`rate_tensor`).
+        Every update is elementwise, so that models do not interact.
+
+        Parameters
+        ----------
+        rate
+            For steps that are replayed from CUDA graphs, the tensor that holds the learning rate (`rate_tensor`).
         """
         from unlearning_audit.training import updates
 

@@ -40,12 +40,21 @@ def train(stack: Models, rows: Rows, privacy: Privacy, checkpoints: Checkpoints 
 
     A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips the gradient of its
     cross-entropy to the norm ``max_grad_norm``, adds noise and divides by the expected batch size. Sampling,
-    augmentation and noise are keyed by the model's seed. ``checkpoints``: where an interrupted training resumes.
+    augmentation and noise are keyed by the model's seed.
 
     Sets ``stack.privacy``: the budget that each model's training spent (epsilon, delta; Rényi accounting, one sample
-    added or removed), and how it was spent (noise_multiplier, max_grad_norm, sample_rate, steps). Raises ValueError for
-    a model whose per-sample gradients cannot be clipped, such as one with batch normalisation, and for a budget that no
-    noise meets.
+    added or removed), and how it was spent (noise_multiplier, max_grad_norm, sample_rate, steps).
+
+    Parameters
+    ----------
+    checkpoints
+        Where an interrupted training resumes.
+
+    Raises
+    ------
+    ValueError
+        For a model whose per-sample gradients cannot be clipped, such as one with batch normalisation, and for a budget
+        that no noise meets.
     """
     refuse_unsuitable(stack.model)
     per_epoch = steps_per_epoch(len(rows), stack.recipe.batch_size)
@@ -67,8 +76,17 @@ def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
     """Return the standard deviation of the noise, in units of ``max_grad_norm``, for which training spends between 99 %
     and 100 % of the epsilon of ``privacy``.
 
-    ``sample_rate``: the probability with which a step draws a sample; ``steps``: the number of steps. Raises ValueError
-    if no noise is enough.
+    Parameters
+    ----------
+    sample_rate
+        The probability with which a step draws a sample.
+    steps
+        The number of steps.
+
+    Raises
+    ------
+    ValueError
+        If no noise is enough.
     """
     try:
         with warnings.catch_warnings():  # the search starts at noise levels for which Opacus warns
@@ -99,10 +117,19 @@ def refuse_unsuitable(model: nn.Module) -> None:
 
 
 def train_with_noise(stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> RDPAccountant:
-    """Train all models on their ``rows`` with the noise multiplier ``noise``. Return Opacus' account of the privacy
-    that each of them has spent; all spend the same.
+    """Train all models on their ``rows`` with the noise multiplier ``noise``.
 
-    ``checkpoints``: where an interrupted training resumes. Raises ValueError if gradients cannot be clipped.
+    Return Opacus' account of the privacy that each of them has spent; all spend the same.
+
+    Parameters
+    ----------
+    checkpoints
+        Where an interrupted training resumes.
+
+    Raises
+    ------
+    ValueError
+        If gradients cannot be clipped.
     """
     stack.model.train()
     check_gradient_norms(stack, rows.index[0][:2])  # two samples of the first model
@@ -208,9 +235,17 @@ class PrivateFit(Fit):
         """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide by the
         expected batch size, and update the weights.
 
-        ``number``: the pass, of which there is one; ``state``: that of the group of models; ``inputs``: its batch of
-        sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images uint8 [n, b, 3] or None. With a
-        ``recorder``, the sums of each part are replayed from a CUDA graph.
+        With a ``recorder``, the sums of each part are replayed from a CUDA graph.
+
+        Parameters
+        ----------
+        number
+            The pass, of which there is one.
+        state
+            That of the group of models.
+        inputs
+            Its batch of sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images uint8 [n, b,
+            3] or None.
         """
         [(rows, jitter)] = inputs
         gradients: State = {}  # the tensors in which the optimiser looks for gradients
@@ -238,10 +273,18 @@ class PrivateFit(Fit):
     @torch.no_grad()
     def _add_clipped_gradients(self, state: GroupState, gradients: State, inputs: Inputs) -> None:
         """Add the sums of the clipped gradients of some samples to ``gradients``, name → [n, …], for a group of n
-        models. Stacked chains are computed together, other networks one model at a time.
+        models.
 
-        ``state``: that of the group; ``inputs``: sample numbers int64 [n, b], where −1 stands for no sample, and shifts
-        of images uint8 [n, b, 3] or None. A row without a sample reads sample 0, with a label that the loss ignores.
+        Stacked chains are computed together, other networks one model at a time.
+
+        A row without a sample reads sample 0, with a label that the loss ignores.
+
+        Parameters
+        ----------
+        state
+            That of the group.
+        inputs
+            Sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images uint8 [n, b, 3] or None.
         """
         [(rows, jitter)] = inputs
         batch, engine = self.stack.read(state.group, rows.clamp(min=0), jitter), self.stack.engine
@@ -267,7 +310,12 @@ class Poisson:
     1/``steps``, where ``steps`` is the number of batches in an epoch.
 
     A batch is sample numbers int64 [n, b] and, if images are shifted, shifts uint8 [n, b, 3]. The length b is a
-    multiple of ``size``; places without a sample hold −1. ``first_epoch``: the 0-based epoch of the first batch.
+    multiple of ``size``; places without a sample hold −1.
+
+    Parameters
+    ----------
+    first_epoch
+        The 0-based epoch of the first batch.
     """
 
     stack: Models

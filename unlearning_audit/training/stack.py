@@ -37,13 +37,21 @@ class ModelStack(Models):
         cls, build: Callable[[], nn.Module], x: np.ndarray, labels: np.ndarray, seeds: Collection[int], *,
         dtype: torch.dtype = torch.float32, alike: bool = False, **settings: Any,
     ) -> "ModelStack":  # fmt: skip
-        """Return a stack of freshly initialised models, one for each of ``seeds``. The initial weights of a model
-        depend on its seed alone.
+        """Return a stack of freshly initialised models, one for each of ``seeds``.
+
+        The initial weights of a model depend on its seed alone.
 
         ``build`` returns an untrained model. ``x`` [samples, …] and ``labels`` int64 [samples] or [models, samples] are
         the data. With ``alike`` all models get the weights of the first seed, which saves time if other weights will be
-        loaded afterwards. ``dtype``: the precision of weights. ``settings``: ``recipe``, how `train` trains;
-        ``backend``, "stacked", "serial" or "auto", which takes the faster engine; and the ``device``, "cpu" or "cuda".
+        loaded afterwards.
+
+        Parameters
+        ----------
+        dtype
+            The precision of weights.
+        settings
+            ``recipe``, how `train` trains; ``backend``, "stacked", "serial" or "auto", which takes the faster engine;
+            and the ``device``, "cpu" or "cuda".
         """
         parameters: dict[str, Tensor] = {}
         buffers: dict[str, Tensor] = {}
@@ -248,12 +256,17 @@ class ModelStack(Models):
         return {**self.parameters, **self.buffers, **updates}
 
     def load(self, path: str | Path, finite: bool = True, models: np.ndarray | None = None) -> None:
-        """Replace weights and ``updates`` by those in the file ``path``, a ``models.safetensors``. ``updates`` are None
-        if the file has none.
+        """Replace weights and ``updates`` by those in the file ``path``, a ``models.safetensors``.
 
-        ``models`` int64: which models of the file this stack takes, by default all. If ``finite``, all values must be
-        finite. Raises ArtifactError that names file and tensor if tensors are missing or of another model, and
-        NotFiniteError for NaN and infinite values; then the stack is unchanged.
+        ``updates`` are None if the file has none.
+
+        If ``finite``, all values must be finite. Raises ArtifactError that names file and tensor if tensors are missing
+        or of another model, and NotFiniteError for NaN and infinite values; then the stack is unchanged.
+
+        Parameters
+        ----------
+        models
+            int64: which models of the file this stack takes, by default all.
         """
         stored = read_models(path)
         if models is not None:
@@ -308,12 +321,19 @@ def writing_in_portions(path: str | Path, count: int) -> Iterator[Callable[[np.n
 
 
 def _create_models_file(path: Path, node: str, count: int, stored: State) -> dict[str, np.memmap]:
-    """Create the file ``path`` with its header and room for ``count`` models. Return where each tensor lies in it: name
-    → memory-mapped bytes, uint8 [models, bytes of one].
+    """Create the file ``path`` with its header and room for ``count`` models.
 
-    ``node``: the node of the plan to which the file belongs, for its header; ``stored``: the tensors of some models,
-    [models, …] each, which give names, types and shapes. The header has the order and form that safetensors itself
-    writes: it is taken from a file of the same tensors for no models, and then gets ``count`` and offsets.
+    Return where each tensor lies in it: name → memory-mapped bytes, uint8 [models, bytes of one].
+
+    The header has the order and form that safetensors itself writes: it is taken from a file of the same tensors for no
+    models, and then gets ``count`` and offsets.
+
+    Parameters
+    ----------
+    node
+        The node of the plan to which the file belongs, for its header.
+    stored
+        The tensors of some models, [models, …] each, which give names, types and shapes.
     """
     from safetensors.torch import save
 
@@ -360,7 +380,12 @@ def read_models(path: str | Path) -> State:
 def write_failure(path: str | Path, part: str, why: str) -> None:
     """Write a file in place of models that states why there are none, for `read_models` to raise.
 
-    ``part``: what failed; ``why``: the reason, as in `FailedError`.
+    Parameters
+    ----------
+    part
+        What failed.
+    why
+        The reason, as in `FailedError`.
     """
     from safetensors.torch import save_file
 

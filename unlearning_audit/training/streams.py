@@ -13,10 +13,14 @@ from unlearning_audit.training.losses import cross_entropy
 
 @dataclass(frozen=True)
 class Rows:
-    """The samples that each model reads, by their numbers: ``index`` int64 [models, rows of a model]. All models have
-    equally many.
+    """The samples that each model reads, by their numbers: ``index`` int64 [models, rows of a model].
 
-    ``fixed``: every pass reads them in this order instead of shuffling them.
+    All models have equally many.
+
+    Parameters
+    ----------
+    fixed
+        Every pass reads them in this order instead of shuffling them.
     """
 
     index: np.ndarray
@@ -57,10 +61,16 @@ class Rows:
         return Rows(np.take_along_axis(self.index, order, axis=1), fixed=True)
 
     def sample(self, count: int, seeds: list[int], purpose: str) -> "Rows":
-        """Return ``count`` of each model's rows, drawn at random without replacement. If a model has at most ``count``
-        rows, return all of them in random order.
+        """Return ``count`` of each model's rows, drawn at random without replacement.
 
-        ``seeds``: one for each model. A model's draw depends on its seed and on ``purpose``.
+        If a model has at most ``count`` rows, return all of them in random order.
+
+        A model's draw depends on its seed and on ``purpose``.
+
+        Parameters
+        ----------
+        seeds
+            One for each model.
         """
         draws = [generator(seed, purpose).permutation(len(self))[:count] for seed in seeds]
         return Rows(np.take_along_axis(self.index, np.stack(draws), axis=1))
@@ -68,13 +78,28 @@ class Rows:
 
 @dataclass
 class Batch:
-    """The input of a loss at one step. The leading dimension n runs over the models of the group.
+    """The input of a loss at one step.
 
-    ``x`` [n, b, …]; ``labels`` int64 [n, b]; ``logits`` [n, b, classes]; ``rows`` int64 [n, b]: sample numbers;
-    ``models``: the numbers of the models in the stack, and ``at``: the same numbers on the device, int64 [n, 1];
-    ``epoch``: counted from 0 (a tensor [] in a step that is recorded once for all epochs); ``first``: the batch of the
-    step's first stream (None in that stream itself); ``reading``: which output of the models ``logits`` holds, if not
-    logits; ``loss_state``: what losses keep for these models until their training ends.
+    The leading dimension n runs over the models of the group.
+
+    ``x`` [n, b, …].
+
+    Parameters
+    ----------
+    labels
+        int64 [n, b]: ``logits`` [n, b, classes].
+    rows
+        int64 [n, b]: sample numbers.
+    models
+        The numbers of the models in the stack, and ``at``: the same numbers on the device, int64 [n, 1].
+    epoch
+        Counted from 0 (a tensor [] in a step that is recorded once for all epochs).
+    first
+        The batch of the step's first stream (None in that stream itself).
+    reading
+        Which output of the models ``logits`` holds, if not logits.
+    loss_state
+        What losses keep for these models until their training ends.
     """
 
     x: Tensor
@@ -124,9 +149,13 @@ class Stream:
     (None), the batch only provides logits to the later streams of the step. If a loss has a method ``begin``(epoch,
     models, loss_state, device), it is called before every epoch of a group, to put random draws for the epoch into
     ``loss_state``. A loss with an attribute ``whole`` needs all samples of the batch at once. ``epochs`` ends the
-    stream early. ``reading``: which output of the models the batch has in place of logits (`Models.readings`).
-    ``follows`` int64 [samples], if given: the batch is not read from ``rows``. For each row r of the step's first
-    stream, it has the row ``follows[r]``.
+    stream early. ``follows`` int64 [samples], if given: the batch is not read from ``rows``. For each row r of the
+    step's first stream, it has the row ``follows[r]``.
+
+    Parameters
+    ----------
+    reading
+        Which output of the models the batch has in place of logits (`Models.readings`).
     """
 
     rows: Rows
@@ -143,7 +172,13 @@ class Order:
     """The endless sequence of batches of one stream for one group of models.
 
     Each pass is reshuffled by each model's seed (``seeds``) and ``purpose``, unless the order of ``rows`` is fixed.
-    ``jitter``: whether shifts of images are drawn too; ``passes``: how many passes have been read.
+
+    Parameters
+    ----------
+    jitter
+        Whether shifts of images are drawn too.
+    passes
+        How many passes have been read.
     """
 
     rows: Rows
@@ -188,9 +223,18 @@ def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
     """Shift images by up to 4 pixels (zeros outside) and mirror them, as ``jitter`` says: the result has the shape of
     ``x``.
 
-    ``x`` [n, b, c, h, w]; ``jitter`` uint8 [n, b, 3]: vertical and horizontal shift 0–8 (4 is none), flip 0–1. Images
-    are padded by 4 pixels on each side; the result is the part of the padded image that begins at the shift. Raises
-    ValueError for samples that are not images.
+    ``x`` [n, b, c, h, w]. Images are padded by 4 pixels on each side; the result is the part of the padded image that
+    begins at the shift.
+
+    Parameters
+    ----------
+    jitter
+        uint8 [n, b, 3]: vertical and horizontal shift 0–8 (4 is none), flip 0–1.
+
+    Raises
+    ------
+    ValueError
+        For samples that are not images.
     """
     if x.ndim != 5:
         raise ValueError(f"augment: crop_flip is for images, and a sample here is {tuple(x.shape[2:])}; set it to none")

@@ -31,9 +31,14 @@ def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
     """Return the first line of a run, such as "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min
     on 2 cores".
 
-    ``counts``: rule → number of its jobs; for a whole run those of `jobs`. Retraining and "none" are not counted as
-    methods. Scenarios without data (imported models) name none. The number of scenarios is stated if there are several.
-    If models are not ``small``, the line has no time, because it is unknown until some are trained.
+    Retraining and "none" are not counted as methods. Scenarios without data (imported models) name none. The number of
+    scenarios is stated if there are several. If models are not ``small``, the line has no time, because it is unknown
+    until some are trained.
+
+    Parameters
+    ----------
+    counts
+        Rule → number of its jobs; for a whole run those of `jobs`.
     """
     scenarios = plan.study.scenarios
     methods = {case.method for case in plan.cases} - {"none", "retrain", "retrain_control"}

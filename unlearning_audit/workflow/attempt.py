@@ -32,8 +32,15 @@ def run_method(
     """Call ``unlearn`` with a stack of models and with their rows to forget and to retain, and return the seconds that
     it took.
 
-    ``file``: the method's file, named in errors. Raises PluginError if the method raises an exception, or returns
-    something in place of changing the models.
+    Parameters
+    ----------
+    file
+        The method's file, named in errors.
+
+    Raises
+    ------
+    PluginError
+        If the method raises an exception, or returns something in place of changing the models.
     """
     started = time.perf_counter()
     with guard(file):
@@ -48,13 +55,19 @@ def attempt(
     write: Callable[[], dict[str, Any]], models: str | None, logits: str, part: str, file: str | None, *,
     before: str = "", time_limit: float | None = None,
 ) -> Json:  # fmt: skip
-    """Call ``write``, which writes models and logits, and return the facts that it returns for the job's spec. If it
-    fails through a plug-in, write the reason to the files ``models`` (unless None) and ``logits`` instead, and return
-    the reason and the part that failed.
+    """Call ``write``, which writes models and logits, and return the facts that it returns for the job's spec.
 
-    ``part``: "model" or "method", the plug-in whose error is caught. ``before``: the part that is stated as failed
-    if ``write`` finds no models to query, and their file does not name a part. ``file``: the user's own code, which
-    runs in its own process for at most ``time_limit`` seconds, or None.
+    If it fails through a plug-in, write the reason to the files ``models`` (unless None) and ``logits`` instead, and
+    return the reason and the part that failed.
+
+    Parameters
+    ----------
+    part
+        "model" or "method", the plug-in whose error is caught.
+    before
+        The part that is stated as failed if ``write`` finds no models to query, and their file does not name a part.
+    file
+        The user's own code, which runs in its own process for at most ``time_limit`` seconds, or None.
     """
     try:
         return isolated(write, file, trace=False, time_limit=time_limit)

@@ -105,9 +105,13 @@ class Campaign:
         """Evaluate one setting of the method, its ``options``, on the first ``pairs`` pairs of models, and return the
         trial.
 
-        ``number``: identifies the setting, whose unlearned models are reused in later rounds. If the method fails, or
-        its models answer NaN, the returned trial has a note on the error and no distance. Errors of the machine and
-        damaged files are raised.
+        If the method fails, or its models answer NaN, the returned trial has a note on the error and no distance.
+        Errors of the machine and damaged files are raised.
+
+        Parameters
+        ----------
+        number
+            Identifies the setting, whose unlearned models are reused in later rounds.
         """
         trial = Trial(number, options, pairs)
         try:

@@ -13,11 +13,17 @@ def measured(specs: list[str]) -> dict[str, float]:
 
 
 def can_predict(specs: list[str], done: dict[str, float]) -> bool:
-    """Return whether the jobs that are done suffice to predict the others. ``specs``: paths of all jobs' specs;
-    ``done``: spec path → seconds.
+    """Return whether the jobs that are done suffice to predict the others.
 
     If all jobs with models are done, or there are none, any job suffices. Otherwise one of those with models must be
     done, because models take seconds in one study and days in another.
+
+    Parameters
+    ----------
+    specs
+        Paths of all jobs' specs.
+    done
+        Spec path → seconds.
     """
     heavy = {path for path in specs if _rated_as(path) in HEAVY}
     return bool(done) if heavy <= done.keys() else bool(heavy & done.keys())

@@ -16,12 +16,16 @@ Draws = dict[str, tuple[str, frozenset[int]]]
 
 
 def level(plan: Plan, pairs: int | None) -> float:
-    """Return the significance level of the tests behind verdicts. ``pairs``: how many pairs of models the verdicts are
-    on; None for a protocol without pairs.
+    """Return the significance level of the tests behind verdicts.
 
     A study that grows may plan looks: numbers of pairs at which its verdicts are read. The level of a look is then its
     part of α (`stats.looks`). Without planned looks or without pairs, the level is α. If the family of tests is the
     whole study, the level is divided by the number of scenarios (Bonferroni).
+
+    Parameters
+    ----------
+    pairs
+        How many pairs of models the verdicts are on; None for a protocol without pairs.
     """
     planned, alpha = plan.study.looks, looks.ALPHA
     if planned and pairs is not None:
@@ -70,8 +74,14 @@ def _foreseen(plan: Plan, population: str, size: int, alpha: float) -> bool:
     """Return whether an earlier verdict was planned: the study plans verdicts at this number of pairs, and the plan
     gives them the level that the earlier verdict had.
 
-    ``population``: the one that was smaller then; ``size``: its number of blocks then; ``alpha``: the verdict's level.
-    Only the population "pairs" can be planned to grow.
+    Parameters
+    ----------
+    population
+        The one that was smaller then.
+    size
+        Its number of blocks then.
+    alpha
+        The verdict's level. Only the population "pairs" can be planned to grow.
     """
     return population == "pairs" and size in plan.study.looks and abs(alpha - level(plan, size)) < 1e-12
 

@@ -34,14 +34,25 @@ def outputs_of(
     """Compute the outputs of one population's checkpoints for every sample of a data source; return the samples, the
     memberships and the outputs.
 
-    ``files``: name → path; names "checkpoint_…" are models, the others masks of samples ("train", "forget", "heldout"
-    and so on). ``data`` and ``model``: name or file, and options. Classifiers give `Logits`. Language models give
-    scores and values from the tokens of each sample, as `Published`.
+    Classifiers give `Logits`. Language models give scores and values from the tokens of each sample, as `Published`.
 
     If samples have a prompt, language models also continue the prompts of all forgotten and held-out samples, and of
     ``generations`` of the retained and of the test samples (0: nothing is continued). Views of a sample, such as its
     paraphrases, are evaluated but do not count as samples. One model is in memory at a time, on the card if there is
-    one. Raises ValueError that names a checkpoint which does not fit the model or the data.
+    one.
+
+    Parameters
+    ----------
+    files
+        Name → path; names "checkpoint_…" are models, the others masks of samples ("train", "forget", "heldout" and so
+        on).
+    data, model
+        Name or file, and options.
+
+    Raises
+    ------
+    ValueError
+        That names a checkpoint which does not fit the model or the data.
     """
     paths = [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
     rows = _read_rows(data, paths, seed)
@@ -109,8 +120,13 @@ def _open_checkpoint(path: Path, samples: Data, model: Options) -> ModelStack:
     """Return a stack of one model with the weights of the checkpoint ``path``: a folder of transformers, or a state
     dict in safetensors for the study's model.
 
-    ``samples``: what the model will be queried with. ``model``: its name or file, and options. Without a name, it is
-    the model of the library that reads folders of transformers.
+    Parameters
+    ----------
+    samples
+        What the model will be queried with.
+    model
+        Its name or file, and options. Without a name, it is the model of the library that reads folders of
+        transformers.
     """
     options, state = dict(model), _state_files(path)
     name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
@@ -197,11 +213,18 @@ def _as_published(
     readings: np.ndarray, rows: Data, member: Membership, continuations: list[tuple[np.ndarray, np.ndarray]]
 ) -> Published:
     """Compute, for all samples and language models, the scores of attacks and the values of metrics that read texts;
-    return them as `Published`. Attacks that need the compressed sizes of texts are left out if the data lack these.
+    return them as `Published`.
 
-    ``readings`` float32 [models, rows, tokens, 4]: four numbers of each token, for samples and views. ``rows``: the
-    data with views. ``continuations``: for each model, the rows int64 [queried] and the generated
-    tokens int32 [queried, new].
+    Attacks that need the compressed sizes of texts are left out if the data lack these.
+
+    Parameters
+    ----------
+    readings
+        float32 [models, rows, tokens, 4]: four numbers of each token, for samples and views.
+    rows
+        The data with views.
+    continuations
+        For each model, the rows int64 [queried] and the generated tokens int32 [queried, new].
     """
     values, scores, samples = readings.astype(np.float64), {}, _without_views(rows)
     columns: dict[str, np.ndarray] = {}

@@ -37,12 +37,16 @@ def run_and_record(
     """Call the function of a job, and return the record for its ``spec.json``: how its other files were made, and at
     which cost, as JSON values.
 
-    ``inputs`` and ``outputs``: role → files; the function gets them by name, with ``settings`` and ``place`` (facts
-    that do not change results, such as paths, and hashes of the user's files, which must not have changed). What the
-    function returns is added to the record, except ``device``, which is put under ``machine``. The peak memory, in MiB,
-    is the larger of the peaks of this process and of its children. The peak of a fork includes memory that it shares
-    with the process from which it was forked. ``used``: processor seconds (`process_time`) of this process before the
-    job.
+    Parameters
+    ----------
+    inputs, outputs
+        Role → files; the function gets them by name, with ``settings`` and ``place`` (facts that do not change results,
+        such as paths, and hashes of the user's files, which must not have changed). What the function returns is added
+        to the record, except ``device``, which is put under ``machine``. The peak memory, in MiB, is the larger of the
+        peaks of this process and of its children. The peak of a fork includes memory that it shares with the process
+        from which it was forked.
+    used
+        Processor seconds (`process_time`) of this process before the job.
     """
     folders.unchanged(place.get("contents", {}))
     started = time.perf_counter()
@@ -70,10 +74,17 @@ def make_part(stage: str, settings: Json, inputs: Json, outputs: dict[str, str],
     """Make the files of one node of the plan, and write its ``spec.json``, inside the job that Snakemake runs for
     another node.
 
-    So a job that makes models also computes the signals that are read from them, without jobs of their own. ``stage``:
-    the name of the function that makes the files, and of its module in `workflow`. ``inputs`` and ``outputs``: role →
-    path or paths, the ``spec.json`` last. ``place``: facts that do not change results. Nothing is done if all files
-    exist and are intact.
+    So a job that makes models also computes the signals that are read from them, without jobs of their own. Nothing is
+    done if all files exist and are intact.
+
+    Parameters
+    ----------
+    stage
+        The name of the function that makes the files, and of its module in `workflow`.
+    inputs, outputs
+        Role → path or paths, the ``spec.json`` last.
+    place
+        Facts that do not change results.
     """
     *files, record = outputs.values()
     with suppress(ArtifactError):  # a missing or damaged file is made anew

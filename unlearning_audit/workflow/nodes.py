@@ -33,10 +33,20 @@ ROLES: dict[str, tuple[str, ...]] = {
 class Node:
     """The plan of one folder of results, ``stage``/``name``, which a job of its own makes, or the job of another node.
 
-    ``settings``: what decides the results besides the inputs; ``place``: facts for the job that do not change the
-    results, such as paths. ``inputs`` and ``outputs``: role → path or list of paths. ``awaited``: those inputs whose
-    nodes have jobs of their own. ``parents``: the nodes of the inputs, by name. ``within``: the node whose job makes
-    this one too, if it has no job of its own.
+    Parameters
+    ----------
+    settings
+        What decides the results besides the inputs.
+    place
+        Facts for the job that do not change the results, such as paths.
+    inputs, outputs
+        Role → path or list of paths.
+    awaited
+        Those inputs whose nodes have jobs of their own.
+    parents
+        The nodes of the inputs, by name.
+    within
+        The node whose job makes this one too, if it has no job of its own.
     """
 
     stage: str
@@ -75,8 +85,15 @@ class CaseFiles:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The verdicts on all methods of one scenario. ``outputs``: name → path of the files; ``extended``: how the
-    comparison was extended without a plan, as `extensions.unplanned` returns it."""
+    """The verdicts on all methods of one scenario.
+
+    Parameters
+    ----------
+    outputs
+        Name → path of the files.
+    extended
+        How the comparison was extended without a plan, as `extensions.unplanned` returns it.
+    """
 
     scenario: Scenario
     outputs: dict[str, str]
@@ -87,7 +104,10 @@ class Comparison:
 class Plan:
     """All nodes of a study (stage → name → node), the cases that tables and figures show, and the comparisons.
 
-    ``models``: the largest number of models that are trained or unlearned.
+    Parameters
+    ----------
+    models
+        The largest number of models that are trained or unlearned.
     """
 
     study: Study
@@ -115,10 +135,17 @@ class Plan:
 
     def code(self, script: str, plugins: tuple[tuple[Any, ...], ...]) -> str:
         """Return the digest of a stage's script and of the plug-in files that it loads, without comments and
-        docstrings. It is computed on the first call only.
+        docstrings.
 
-        ``plugins``: (kind, name, file, depends, time limit) of each. Files on which a user's plug-in ``depends``, its
-        time limit, and the quantities that a user's metric declares count too.
+        It is computed on the first call only.
+
+        Files on which a user's plug-in ``depends``, its time limit, and the quantities that a user's metric declares
+        count too.
+
+        Parameters
+        ----------
+        plugins
+            (kind, name, file, depends, time limit) of each.
         """
         if (script, plugins) not in self._codes:
             files = (registry.source_file(*plugin[:3]) for plugin in plugins)
@@ -153,7 +180,12 @@ class Plan:
         """Return the key of everything on which the result of a job of this stage depends: its code, its settings and
         its inputs.
 
-        ``inputs``: role → nodes. ``plugins``: the kind and choice of each plug-in that the job loads.
+        Parameters
+        ----------
+        inputs
+            Role → nodes.
+        plugins
+            The kind and choice of each plug-in that the job loads.
         """
         code = self.code(stage, tuple((kind, p.name, p.file, p.depends, p.time_limit) for kind, p in plugins))
         return key(code, settings, {role: [parent.name for parent in group] for role, group in inputs.items()})
@@ -164,12 +196,20 @@ class Plan:
     ) -> Node:  # fmt: skip
         """Add a node with these settings and inputs to the plan, unless it has it already, and return it.
 
-        ``label``: the node's name without its key. ``inputs``: role (`ROLES`) → nodes. ``plugins``: the kind and choice
-        of each plug-in that the job loads. ``place``: facts for the job that do not change results, such as paths; the
-        digests of users' files are added, and all inputs if some are made within other nodes' jobs.
-
-        ``within``: the node whose job makes this one too, as one of its ``parts``. It is ignored if that job is done
-        without this node, or if this node had a job of its own before.
+        Parameters
+        ----------
+        label
+            The node's name without its key.
+        inputs
+            Role (`ROLES`) → nodes.
+        plugins
+            The kind and choice of each plug-in that the job loads.
+        place
+            Facts for the job that do not change results, such as paths; the digests of users' files are added, and all
+            inputs if some are made within other nodes' jobs.
+        within
+            The node whose job makes this one too, as one of its ``parts``. It is ignored if that job is done without
+            this node, or if this node had a job of its own before.
         """
         name = f"{label}-{self.key(stage, settings, inputs, plugins)}"
         nodes = self.nodes[stage]

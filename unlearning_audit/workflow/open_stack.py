@@ -32,16 +32,27 @@ def open_stacks(
     models: str | None = None, numbers: np.ndarray | None = None, finite: bool = True,
 ) -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:  # fmt: skip
     """Yield the models of a job in portions, each a stack of as many models as the card holds (`portions`); on a
-    processor, one stack of all. With each stack come the positions of its models among ``numbers``, int64 [models], and
-    their memberships.
+    processor, one stack of all.
 
-    ``numbers`` int64 [models]: which models of the membership are opened, by default all. ``models``: the file of all
-    models of the membership from which weights are read; None for fresh models. ``finite``: whether weights must be
-    finite. ``settings``: model, options and recipe. ``place``: the user's own files. ``base``: at most one file, of the
-    model that fresh ones start from.
+    With each stack come the positions of its models among ``numbers``, int64 [models], and their memberships.
 
     Raises FailedError for an architecture that cannot be used, ValueError for data that do not fit the model, and
     NoAnswerError if the file ``models`` says that there are none.
+
+    Parameters
+    ----------
+    numbers
+        int64 [models]: which models of the membership are opened, by default all.
+    models
+        The file of all models of the membership from which weights are read; None for fresh models.
+    finite
+        Whether weights must be finite.
+    settings
+        Model, options and recipe.
+    place
+        The user's own files.
+    base
+        At most one file, of the model that fresh ones start from.
     """
     numbers = np.arange(len(membership.seed)) if numbers is None else numbers
     for part in portions(data, membership, len(numbers), settings, place, base):
@@ -78,12 +89,21 @@ def open_stack(
     data: Data, membership: Membership, settings: Json, place: Json, base: Sequence[str] = (), alike: bool = False
 ) -> ModelStack:
     """Return a stack (models that are computed at once) of fresh models for the given memberships, with the views of
-    samples, such as paraphrases, as indices of rows. With ``base``, the file of one model, all start from that model.
+    samples, such as paraphrases, as indices of rows.
 
-    ``settings``: model, options and recipe; ``place``: the file of the user's own model. ``alike``: whether weights are
-    loaded afterwards, so that all models may start with the same ones. Raises FailedError for an architecture that
-    cannot be used (errors in a user's file are caught), and ValueError if the data hold tokens that the models do not
-    know, or no tokens where models read them.
+    With ``base``, the file of one model, all start from that model.
+
+    Raises FailedError for an architecture that cannot be used (errors in a user's file are caught), and ValueError if
+    the data hold tokens that the models do not know, or no tokens where models read them.
+
+    Parameters
+    ----------
+    settings
+        Model, options and recipe.
+    place
+        The file of the user's own model.
+    alike
+        Whether weights are loaded afterwards, so that all models may start with the same ones.
     """
     device = card.use()
     try:
@@ -107,8 +127,15 @@ def open_stack(
 def builder(data: Data, settings: Json, place: Json, base: Sequence[str] = ()) -> tuple[Callable[[], nn.Module], str]:
     """Return a function that makes a model of the study's architecture for the data, and the architecture's file.
 
-    ``settings``: the model's name and options; ``place``: its file, if it is the user's own. Models are fresh, unless
-    ``base`` holds one file of models; then all start from the weights of the first model in it.
+    Models are fresh, unless ``base`` holds one file of models; then all start from the weights of the first model in
+    it.
+
+    Parameters
+    ----------
+    settings
+        The model's name and options.
+    place
+        Its file, if it is the user's own.
     """
     architecture = registry.load("models", settings["model"], place.get("file"))
     options = architecture.Options(**settings["options"])
@@ -199,10 +226,16 @@ def write_outputs(
     """Write the weights of models to the file ``models``, unless it is None, and their logits for every sample to the
     file ``logits``; return facts for the job's spec.
 
-    ``stacks``: positions, memberships and stack of each portion, as `open_stacks` yields them. ``copies`` int64
-    [models]: model i of the files is model ``copies[i]`` of the stacks. ``first`` bool [samples]: the samples whose
-    logits lie together in the file, because scoring reads them for every model. ``guarded``: returns the context in
-    which models are queried.
+    Parameters
+    ----------
+    stacks
+        Positions, memberships and stack of each portion, as `open_stacks` yields them.
+    copies
+        int64 [models]: model i of the files is model ``copies[i]`` of the stacks.
+    first
+        bool [samples]: the samples whose logits lie together in the file, because scoring reads them for every model.
+    guarded
+        Returns the context in which models are queried.
     """
     facts: dict[str, Any] = {"models": len(copies)}
     logits_of_files = np.empty(0)  # [models of the files, samples, classes], once the first portion tells the shape

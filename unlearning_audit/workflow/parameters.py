@@ -168,8 +168,11 @@ def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
     """Return the settings of the report: the study's evaluations and their files, its tables and figures, the settings
     of its scenarios, captions, and digests of the page's files and code.
 
-    ``configfiles``: the files from which the study was read, if not from the default one. They stand in the command
-    that the page shows.
+    Parameters
+    ----------
+    configfiles
+        The files from which the study was read, if not from the default one. They stand in the command that the page
+        shows.
     """
     study, arguments = plan.study, [f"--configfile {shlex.quote(readable(path))}" for path in configfiles]
     return {

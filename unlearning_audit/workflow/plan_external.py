@@ -36,11 +36,19 @@ class External(Judged):
     def _add_import(self, method: str, kind: str, files: dict[str, Path], options: Any) -> Node:
         """Add the job that imports one population of models, and return its node.
 
-        ``kind``: the population, such as "target". The label has the name of the ``method`` only if every method has a
-        population of this kind of its own. ``files``: name → path, as `evaluation.external` reads them. ``options``:
-        the protocol's. If one of the files is a checkpoint, the job runs the model: it then also loads the data source
-        and the model that the options name, and the attacks and metrics that score texts. Their code, and the content
-        of the files that the data source reads, then count in the node's key.
+        If one of the files is a checkpoint, the job runs the model: it then also loads the data source and the model
+        that the options name, and the attacks and metrics that score texts. Their code, and the content of the files
+        that the data source reads, then count in the node's key.
+
+        Parameters
+        ----------
+        kind
+            The population, such as "target". The label has the name of the ``method`` only if every method has a
+            population of this kind of its own.
+        files
+            Name → path, as `evaluation.external` reads them.
+        options
+            The protocol's.
         """
         label = f"{method}-{kind}" if kind in self.protocol.PER_METHOD else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
@@ -66,9 +74,15 @@ class External(Judged):
     def _add_scores_of(self, method: str, nodes: dict[str, Node], before: Node | None, design: str) -> Node:
         """Add the job that computes one method's scores and metrics, and the method's case; return the job's node.
 
-        ``nodes``: role of a population → node of its import. ``before``: the node of the models before unlearning, or
-        None. Only attacks that compare models before and after unlearning read ``before``, also if the method is
-        retraining. ``design``: how forgotten and held-out samples were chosen.
+        Parameters
+        ----------
+        nodes
+            Role of a population → node of its import.
+        before
+            The node of the models before unlearning, or None. Only attacks that compare models before and after
+            unlearning read ``before``, also if the method is retraining.
+        design
+            How forgotten and held-out samples were chosen.
         """
         scenario = self.scenario
         label = f"{scenario.protocol.name}-{method}"

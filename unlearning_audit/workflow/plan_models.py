@@ -51,8 +51,12 @@ def files_of(data: Plugin) -> list[Path]:
 def attack_sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
     """Return name of a set of attacks, with the ending "_set" → the names of those ``attacks`` that belong to the set.
 
-    ``attacks``: name in the study → plug-in. Metrics that take the maximum over several attacks declare sets of attacks
-    in ``ATTACK_SETS``.
+    Metrics that take the maximum over several attacks declare sets of attacks in ``ATTACK_SETS``.
+
+    Parameters
+    ----------
+    attacks
+        Name in the study → plug-in.
     """
     sets: dict[str, list[str]] = {}
     for metric in registry.defining("metrics", "ATTACK_SETS"):
@@ -201,8 +205,12 @@ class Models:
     def _add_splits(self, population: str, blocks: list[int], request: int) -> Node:
         """Add the job that draws the memberships of one batch of models, and return its node.
 
-        ``blocks``: the numbers of the batch's blocks. ``request``: in a sequence of requests, the one after which the
-        memberships hold; 0 without a sequence.
+        Parameters
+        ----------
+        blocks
+            The numbers of the batch's blocks.
+        request
+            In a sequence of requests, the one after which the memberships hold; 0 without a sequence.
         """
         protocol = self.scenario.protocol
         # The node's key is computed from its settings. The number of blocks is left out of them, so that adding blocks
@@ -325,9 +333,15 @@ class Models:
         """Add one job for each signal and batch of models, which computes the signal; return their nodes, signal by
         signal.
 
-        ``splits`` and ``models``: for each batch, the nodes of memberships and models. ``signals``: name → settings.
         The job that makes the models computes their signals too (``within``), unless it is done already; then a signal
         has a job of its own.
+
+        Parameters
+        ----------
+        splits, models
+            For each batch, the nodes of memberships and models.
+        signals
+            Name → settings.
         """
         nodes = []
         for signal, settings in signals.items():
@@ -345,13 +359,19 @@ class Models:
         """Add the jobs by which a method unlearns one batch of models, and return the node of the models after the last
         request.
 
-        ``requests``: the nodes of the memberships after each request. ``train``: the node of the trained models, which
-        the method ``none`` leaves unchanged. ``name``: the method's name in the study.
-
         The requests are handled one after the other, unless the study states that the method handles all at once.
         Retraining handles all requests at once, because the result is the same. A sham does so too: it is a random
         change of the weights, as large as the change by another method, whose jobs are added too. If options of the
         method are tuned, the job of tuning is added too.
+
+        Parameters
+        ----------
+        requests
+            The nodes of the memberships after each request.
+        train
+            The node of the trained models, which the method ``none`` leaves unchanged.
+        name
+            The method's name in the study.
         """
         method, models = self.scenario.methods[name], train
         several = len(requests) > 1
@@ -386,11 +406,18 @@ class Models:
 
     def _add_tuning(self, method: Plugin, name: str, tune: Tune) -> Node:
         """Add the job that searches the best options of a method, and the jobs that train and retrain the models on
-        which it searches. Return the node of the search.
+        which it searches.
 
-        ``method``: the method, with the name ``name`` in the study. ``tune``: the settings of the search. Its models
-        are ``tune.pairs`` blocks (pairs of models, where the protocol has pairs) of the protocol's first population.
-        They are one batch, drawn with a seed of their own, and share only the data with the evaluated models.
+        Return the node of the search.
+
+        Parameters
+        ----------
+        method
+            The method, with the name ``name`` in the study.
+        tune
+            The settings of the search. Its models are ``tune.pairs`` blocks (pairs of models, where the protocol has
+            pairs) of the protocol's first population. They are one batch, drawn with a seed of their own, and share
+            only the data with the evaluated models.
         """
         scenario, trials = self.scenario, Models(self.plan, self.scenario)  # ``trials`` plans the models of the search
         trials.seed, trials.prefix, trials.data = seed_of(self.study.seed, "tune"), "tuning", self.data
@@ -445,11 +472,23 @@ class Models:
     ) -> Node:  # fmt: skip
         """Add the job in which a method unlearns one batch of models, and return its node.
 
-        ``splits``: the memberships after the request. ``train``: the training of the models. ``before``: the job that
-        made the models which the method changes: ``train``, or the method's job of the preceding request. ``name``: the
-        method's name in the study. ``tuned``: at most one job, which chooses the method's options. ``at_once``: the
-        method gets all requests of a sequence together. ``like``: for a sham (a random change of the weights), at most
-        one job, whose change it matches in size.
+        Parameters
+        ----------
+        splits
+            The memberships after the request.
+        train
+            The training of the models.
+        before
+            The job that made the models which the method changes: ``train``, or the method's job of the preceding
+            request.
+        name
+            The method's name in the study.
+        tuned
+            At most one job, which chooses the method's options.
+        at_once
+            The method gets all requests of a sequence together.
+        like
+            For a sham (a random change of the weights), at most one job, whose change it matches in size.
         """
         method = self.scenario.methods[name]
         settings = {**_unlearning_settings(train, method), **({"at_once": True} if at_once else {})}

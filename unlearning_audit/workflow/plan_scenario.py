@@ -63,13 +63,22 @@ class Judged(Models):
         self, batches: list[tuple[list[Node], Node]], method: str, models: list[Node], references: list[list[Node]]
     ) -> Node:
         """Add the job that computes one method's scores and metrics, the jobs of the signals that it reads, and the
-        method's case, the entry of tables and figures. A sham has no case, because it is only a control. Return the
-        node of scores and metrics.
+        method's case, the entry of tables and figures.
 
-        ``batches``: for each batch, the nodes of its memberships after each request, and the node of its training.
-        ``method``: the method's name in the study. ``models``: its unlearned models by batch. ``references``: the
-        retrained models by batch, then those of the control, if the scenario has them. Memberships after the last
-        request are read.
+        A sham has no case, because it is only a control. Return the node of scores and metrics.
+
+        Memberships after the last request are read.
+
+        Parameters
+        ----------
+        batches
+            For each batch, the nodes of its memberships after each request, and the node of its training.
+        method
+            The method's name in the study.
+        models
+            Its unlearned models by batch.
+        references
+            The retrained models by batch, then those of the control, if the scenario has them.
         """
         splits, trains = [requests[-1] for requests, _ in batches], [train for _, train in batches]
         name = method_label(self.scenario.methods[method], method)
@@ -104,8 +113,15 @@ class Judged(Models):
     def _add_metrics(self, label: str, read_by_metrics: Inputs, read_by_attacks: Inputs, **more: Any) -> Node:
         """Add the job that computes the scores of all attacks and then the numbers of all metrics, and return its node.
 
-        ``read_by_metrics`` and ``read_by_attacks``: role → nodes. ``more``: further settings of the job. Each attack
-        and each metric has a key of its own, by which later jobs find its results and need not compute them again.
+        Each attack and each metric has a key of its own, by which later jobs find its results and need not compute them
+        again.
+
+        Parameters
+        ----------
+        read_by_metrics, read_by_attacks
+            Role → nodes.
+        more
+            Further settings of the job.
         """
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         common = {**attack_sets(attacks), "bootstrap": self.study.bootstrap, "seed": self.study.seed, **more}
@@ -145,9 +161,14 @@ class Judged(Models):
     ) -> None:
         """Add one method's case to the plan: the files that tables and figures show.
 
-        ``metrics``: the node of the method's scores and metrics. ``models``, ``originals`` and ``splits``: for each
-        batch, the node of its unlearned models, of the models before unlearning, and of the memberships. ``data``: the
-        node of the samples. Without attacks, the case has no file of scores.
+        Parameters
+        ----------
+        metrics
+            The node of the method's scores and metrics.
+        models, originals, splits
+            For each batch, the node of its unlearned models, of the models before unlearning, and of the memberships.
+        data
+            The node of the samples. Without attacks, the case has no file of scores.
         """
         unlearned, trained = ([node.outputs["logits"] for node in nodes] for nodes in (models, originals))
         files = metrics.outputs
@@ -160,10 +181,16 @@ class Judged(Models):
         )  # fmt: skip
 
     def _add_comparison(self, label: str, judged: dict[str, Node]) -> None:
-        """Add the job that compares all methods with retraining and decides the verdicts. Nothing is added if no metric
-        has effects, from which distances are measured.
+        """Add the job that compares all methods with retraining and decides the verdicts.
 
-        ``label``: the label of its node. ``judged``: method → the node of its scores and metrics.
+        Nothing is added if no metric has effects, from which distances are measured.
+
+        Parameters
+        ----------
+        label
+            The label of its node.
+        judged
+            Method → the node of its scores and metrics.
         """
         metrics = self.scenario.metrics.values()
         if not any(registry.defines("metrics", metric.name, metric.file, "effects") for metric in metrics):

@@ -45,9 +45,20 @@ TRUST = 2.0
 class Progress:
     """The progress of a run, from which its remaining time is estimated.
 
-    ``counts``: rule → number of its jobs. ``slots``: how many run at once. ``small``: whether the shipped rates hold
-    for the models. ``started``: seconds on any clock, which all other times use too. ``running``: job → its rule, its
-    method and when it started. ``done`` and ``seconds``: for each rule, the jobs that have ended and their time in all.
+    Parameters
+    ----------
+    counts
+        Rule → number of its jobs.
+    slots
+        How many run at once.
+    small
+        Whether the shipped rates hold for the models.
+    started
+        Seconds on any clock, which all other times use too.
+    running
+        Job → its rule, its method and when it started.
+    done, seconds
+        For each rule, the jobs that have ended and their time in all.
     """
 
     counts: Mapping[str, int]

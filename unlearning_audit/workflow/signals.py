@@ -19,10 +19,20 @@ def candidates(member: Membership) -> np.ndarray:
 
 
 def as_stored(signal: str, result: Arrays | np.ndarray, rows: np.ndarray, models: int) -> Arrays:
-    """Return what a signal's function ``read`` returned in the form in which it is stored. An object that holds arrays
-    (`Arrays`) is stored as it is; one array [models, rows, …] becomes a `BySample`, together with its ``rows``.
+    """Return what a signal's function ``read`` returned in the form in which it is stored.
 
-    Raises ValueError for an array of another shape. ``models``: the number of models.
+    An object that holds arrays (`Arrays`) is stored as it is; one array [models, rows, …] becomes a `BySample`,
+    together with its ``rows``.
+
+    Parameters
+    ----------
+    models
+        The number of models.
+
+    Raises
+    ------
+    ValueError
+        For an array of another shape.
     """
     if isinstance(result, Arrays):
         return result
@@ -37,11 +47,19 @@ def signals(
 ) -> dict[str, Any]:
     """Compute one signal of a batch of models, write it to the file ``signals``, and return facts for the job's spec.
 
-    ``data``: the file of samples. ``splits`` and ``models``: lists of one file each, the batch's memberships and
-    weights. ``settings``: the ``signal``'s name, further settings of it, and the model. ``place``: the file and the
-    time limit of the user's own model. If training or unlearning failed, the reason is written instead. A signal with a
-    ``RECORD`` is computed for the defender's models only, and not for shadow models. If the batch then has no models,
-    an empty record is written.
+    If training or unlearning failed, the reason is written instead. A signal with a ``RECORD`` is computed for the
+    defender's models only, and not for shadow models. If the batch then has no models, an empty record is written.
+
+    Parameters
+    ----------
+    data
+        The file of samples.
+    splits, models
+        Lists of one file each, the batch's memberships and weights.
+    settings
+        The ``signal``'s name, further settings of it, and the model.
+    place
+        The file and the time limit of the user's own model.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     signals = str(Path(signals).absolute())  # a model may change the folder

@@ -81,9 +81,18 @@ def name_of(file: str | Path, kind: str = "") -> str:
 class Setting:
     """A small problem on which a user's file is tried.
 
-    Samples ``x`` [samples, …] with labels ``y`` int64 [samples] of ``classes`` classes; ``rows``: the numbers of the
-    samples that models may be trained on; ``build`` and ``recipe``: the network and its training; ``about``: a
-    description in words; ``notes``: further lines of the report.
+    Samples ``x`` [samples, …] with labels ``y`` int64 [samples] of ``classes`` classes.
+
+    Parameters
+    ----------
+    rows
+        The numbers of the samples that models may be trained on.
+    build, recipe
+        The network and its training.
+    about
+        A description in words.
+    notes
+        Further lines of the report.
     """
 
     x: np.ndarray
@@ -242,8 +251,15 @@ def takes_pictures(file: str) -> bool:
 def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | None = None) -> str:
     """Try a user's file of data, a model or a method, and return a report of a few lines.
 
-    ``setting``: the problem, by default one of digits. ``fields``: options that a study would set. The file runs in a
-    process of its own. Raises ValueError, in one sentence with the file's name, if it fails or breaks its contract.
+    The file runs in a process of its own. Raises ValueError, in one sentence with the file's name, if it fails or
+    breaks its contract.
+
+    Parameters
+    ----------
+    setting
+        The problem, by default one of digits.
+    fields
+        Options that a study would set.
     """
     from unlearning_audit.study import choice
 

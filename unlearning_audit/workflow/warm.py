@@ -31,10 +31,16 @@ def possible() -> bool:
 
 
 def start(folder: str, modules: list[str]) -> str:
-    """Start a server in a process of its own, and return its name. The server ends with this process.
+    """Start a server in a process of its own, and return its name.
 
-    ``folder``: the folder of scripts; ``modules``: what the server imports in advance, in this order, as a script in
-    that folder would.
+    The server ends with this process.
+
+    Parameters
+    ----------
+    folder
+        The folder of scripts.
+    modules
+        What the server imports in advance, in this order, as a script in that folder would.
     """
     import secrets
     import subprocess
@@ -62,11 +68,16 @@ def prefix(name: str) -> str:
 
 def ask(name: str, arguments: list[str]) -> int | None:
     """Run a script in a fork of the server ``name``, and return its exit status; None if no fork is available, or if
-    the job may use several threads, of which only one would survive a fork. The status of a killed fork is that of
-    SIGKILL.
+    the job may use several threads, of which only one would survive a fork.
 
-    ``arguments``: the script's path and its arguments. The fork has the folder, environment and output of this process,
-    and ends with it.
+    The status of a killed fork is that of SIGKILL.
+
+    The fork has the folder, environment and output of this process, and ends with it.
+
+    Parameters
+    ----------
+    arguments
+        The script's path and its arguments.
     """
     text = json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()
     with socket.socket(socket.AF_UNIX) as server:
@@ -146,12 +157,20 @@ def run(
     client: socket.socket, files: list[int], path: list[str], arguments: list[str], folder: str,
     environment: dict[str, str],
 ) -> None:  # fmt: skip
-    """Run a script in this fork, send its exit status to ``client`` and end. The fork and its children also end when
-    the process that requested it ends.
+    """Run a script in this fork, send its exit status to ``client`` and end.
 
-    ``files``: the standard input, output and error of the process that requested the fork. ``path``: where Python looks
-    for modules. ``arguments``: the script and its arguments. ``folder`` and ``environment``: the working directory and
-    the environment variables of that process.
+    The fork and its children also end when the process that requested it ends.
+
+    Parameters
+    ----------
+    files
+        The standard input, output and error of the process that requested the fork.
+    path
+        Where Python looks for modules.
+    arguments
+        The script and its arguments.
+    folder, environment
+        The working directory and the environment variables of that process.
     """
     import fcntl
     import runpy

@@ -16,8 +16,12 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
     """Draw two panels for each scenario, the accuracy and the TPR of attacks, with a row for each method and a mark for
     each attack.
 
-    ``attacks``: (question, attack) → (name, marker, colour); a question is the start of a metric's name, such as
-    "privacy". A method without a number has a reason in its row.
+    A method without a number has a reason in its row.
+
+    Parameters
+    ----------
+    attacks
+        (question, attack) → (name, marker, colour); a question is the start of a metric's name, such as "privacy".
     """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     height = 0.7 + (0.16 + 0.05 * len(attacks)) * len(methods)
@@ -45,8 +49,12 @@ def marks(axis: "style.Axes", numbers: Numbers, case: dict[str, Any], metric: st
     """Draw the ``metric`` of each attack on one method, with its interval, in row ``row`` of a panel; return the number
     of marks.
 
-    ``attacks``: (question, attack) → (name, marker, colour), as in `draw`; their marks lie one below the other. Attacks
-    without a number are skipped. Marks of the control and of methods that changed nothing are hollow.
+    Attacks without a number are skipped. Marks of the control and of methods that changed nothing are hollow.
+
+    Parameters
+    ----------
+    attacks
+        (question, attack) → (name, marker, colour), as in `draw`; their marks lie one below the other.
     """
     count = 0
     for i, ((question, attack), (_, marker, colour)) in enumerate(attacks.items()):

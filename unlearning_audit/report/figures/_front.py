@@ -35,7 +35,12 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
 
     The horizontal axis shows seconds, the vertical one the distance from retraining in margins. A point is hollow if
     the method loses more utility than the margin. A line joins the methods on the front, which are named. A cross marks
-    each method at its published setting. ``rows``: as `unlearning_audit.report.tables.tuning.lines` returns them.
+    each method at its published setting.
+
+    Parameters
+    ----------
+    rows
+        As `unlearning_audit.report.tables.tuning.lines` returns them.
     """
     places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
     figure, axes = style.panels(max(len(places), 1), height=2.4, columns=2, width=style.WHOLE, share_y=False)

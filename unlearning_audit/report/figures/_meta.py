@@ -31,9 +31,13 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     """Draw a panel for each property of metrics (power, separation, …), a dot with its 95 % interval for each metric,
     and a dashed line at the ideal value.
 
-    Metrics that are evaluated on other models than the rest stand below a line. ``rows``: one for each metric, property
-    and scenario, as `comparisons.meta.evaluate` returns them. If no row has a value, the figure holds a sentence that
-    says so.
+    Metrics that are evaluated on other models than the rest stand below a line. If no row has a value, the figure holds
+    a sentence that says so.
+
+    Parameters
+    ----------
+    rows
+        One for each metric, property and scenario, as `comparisons.meta.evaluate` returns them.
     """
     # (metric, property) → the row that represents it; and all metrics, those on other models last.
     row_of, names, on_other_models = overview(rows), metrics(rows), elsewhere(rows)

@@ -11,9 +11,13 @@ def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
     setting that was tried.
 
     A point is hollow if the setting loses more utility than the margin. The chosen setting has a colour of its own. A
-    dotted line marks one margin, a solid line the distance of the study's own setting. ``campaigns``: for each tuned
-    method its scenario, setting, method and ``trials``, the rows of trials.csv; the last row of each tried setting is
-    drawn.
+    dotted line marks one margin, a solid line the distance of the study's own setting.
+
+    Parameters
+    ----------
+    campaigns
+        For each tuned method its scenario, setting, method and ``trials``, the rows of trials.csv; the last row of each
+        tried setting is drawn.
     """
     figure, axes = style.panels(max(len(campaigns), 1), height=1.5, columns=4, width=style.WHOLE)
     nearer: list[bool] = []  # whether a chosen setting came nearer than the study's own, trial 0

@@ -72,7 +72,11 @@ def finding(numbers: Numbers, attack: str) -> str:
 
     Kendall's τ compares the rankings in every two scenarios and settings with at least three methods. References (none,
     retrain) and methods without a number are not ranked. The sentence is "" if there are no two such rankings.
-    ``attack``: the one that the figure names, or "".
+
+    Parameters
+    ----------
+    attack
+        The one that the figure names, or "".
     """
     metric = numbers.main_metric(numbers.cases)
     if not metric:
@@ -119,7 +123,12 @@ def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str,
 def _name_ends(axis: "style.Axes", names: list[tuple[str, float]], colours: dict[str, str]) -> None:
     """Write each method's name at the right end of its line; names that would overlap are moved apart.
 
-    ``names``: (method, height of the end); ``colours``: method → colour.
+    Parameters
+    ----------
+    names
+        (method, height of the end).
+    colours
+        Method → colour.
     """
     low, high = axis.get_ylim()
     axis.set_ylim(low, high)

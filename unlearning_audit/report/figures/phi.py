@@ -64,8 +64,17 @@ def values(files: dict[str, Any]) -> Pair:
     """Return phi (confidence in the label) of the forgotten and of the held-out samples of all audited models, pooled:
     float64 [values] each.
 
-    ``files``: paths of data, splits and unlearned logits. Shadow models are left out. Raises NoAnswerError if a model
-    failed or diverged.
+    Shadow models are left out.
+
+    Parameters
+    ----------
+    files
+        Paths of data, splits and unlearned logits.
+
+    Raises
+    ------
+    NoAnswerError
+        If a model failed or diverged.
     """
     audited = Evaluation(files["data"], files["splits"], [], files["unlearned"]).audited
     phi, membership = audited.phi(), audited.membership  # [models, samples]

@@ -17,8 +17,12 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     band for the interval of retraining.
 
     There is a panel for each scenario. The marks of the control and of methods that changed nothing are hollow. A
-    method without a number has a reason in its row. ``order``: the ``figure`` as
-    the study states it, and the names of all ``methods``, which decide colours and markers.
+    method without a number has a reason in its row.
+
+    Parameters
+    ----------
+    order
+        The ``figure`` as the study states it, and the names of all ``methods``, which decide colours and markers.
     """
     attack, places, methods = order["figure"]["attack"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
@@ -60,7 +64,12 @@ def finding(numbers: Numbers, attack: str) -> str:
     for each scenario and setting.
 
     Baselines and methods without an interval do not count. "" if no interval of retraining is known, or if there are
-    more than three scenarios and settings. ``attack``: the one that the figure names, or "".
+    more than three scenarios and settings.
+
+    Parameters
+    ----------
+    attack
+        The one that the figure names, or "".
     """
     overlaps: dict[str, list[bool]] = {}  # scenario and setting → for each method, whether the intervals overlap
     for case in numbers.cases:

@@ -102,8 +102,12 @@ def curves(files: dict[str, Any]) -> list[Curve]:
     """Return the ROC curves of a case, one for each attack and form (by unlearned or by trained shadow models): the
     largest TPR at each FPR, mean over models, with samples weighted by ``Membership.weight``.
 
-    An attack without scores for all target samples is left out. ``files``: the paths of data, splits and scores of the
-    case.
+    An attack without scores for all target samples is left out.
+
+    Parameters
+    ----------
+    files
+        The paths of data, splits and scores of the case.
     """
     case = Evaluation(files["data"], files["splits"], [], [], scores_file=files["scores"])
     target = case.membership[case.target]

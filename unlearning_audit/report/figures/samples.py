@@ -58,8 +58,17 @@ def values(files: dict[str, Any]) -> list[list[np.ndarray]]:
     """Return, for each of at most `SAMPLES` samples, phi float64 [shadow models] for each of the three kinds in
     `SIDES`.
 
-    ``files``: the paths of data, splits, originals and unlearned of a case. The samples are drawn with a fixed seed, so
-    they are the same for every method. [] without shadow models. Raises NoAnswerError if a model failed or diverged.
+    The samples are drawn with a fixed seed, so they are the same for every method. [] without shadow models.
+
+    Parameters
+    ----------
+    files
+        The paths of data, splits, originals and unlearned of a case.
+
+    Raises
+    ------
+    NoAnswerError
+        If a model failed or diverged.
     """
     case = Evaluation(files["data"], files["splits"], files["originals"], files["unlearned"])
     before, after = case.group("shadow_original"), case.group("shadow")

@@ -31,8 +31,12 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
     "timed" and "priced": whether there is any time and any accuracy, so that these columns are shown; "chart": the
     chart of ranks.
 
-    ``plugins``: method → (its plug-in, the user's file or None); ``times``: method → its time as a share of retraining,
-    NaN if the time is unknown.
+    Parameters
+    ----------
+    plugins
+        Method → (its plug-in, the user's file or None).
+    times
+        Method → its time as a share of retraining, NaN if the time is unknown.
     """
     return {
         "told": answer,

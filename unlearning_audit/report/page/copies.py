@@ -20,7 +20,12 @@ def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
     its splits.
 
     ``groups``: groups of equal samples; ``pairs``: pairs of equal training and test samples; and the counts of
-    `COLUMNS`, summed over all batches of models. ``order``: for each scenario and setting, the paths of these specs.
+    `COLUMNS`, summed over all batches of models.
+
+    Parameters
+    ----------
+    order
+        For each scenario and setting, the paths of these specs.
     """
     rows = []
     for place in order:
@@ -37,8 +42,12 @@ def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def sheet(places: list[dict[str, Any]]) -> Sheet | None:
     """Return a table with a line for every scenario whose data hold a sample twice; None if there is no such scenario.
 
-    ``places``: the rows that `read` returns. A cell says how many samples have a copy, of how many, such as "3 of 50".
-    A count that the specs lack is shown as 0.
+    A cell says how many samples have a copy, of how many, such as "3 of 50". A count that the specs lack is shown as 0.
+
+    Parameters
+    ----------
+    places
+        The rows that `read` returns.
     """
     lines = []
     for place in places:

@@ -27,7 +27,10 @@ def drawing(path: str | Path, label: str) -> str:
     """Return a matplotlib svg file as an element of the page: without prologue and title, with ids that are unique in
     the page, colours of the page's theme, coordinates cut after two decimals, and a size in pixels.
 
-    ``label``: the sentence for screen readers, which must be escaped already.
+    Parameters
+    ----------
+    label
+        The sentence for screen readers, which must be escaped already.
     """
     text = templates.read(Path(path))
     text = text[text.index("<svg") :]

@@ -35,12 +35,24 @@ def render(
     numbers: Numbers, judgements: Decisions, ledger: list[dict[str, Any]], records: str, specs: list[str],
     displays: list[str], order: dict[str, Any],
 ) -> str:  # fmt: skip
-    """Return the page as HTML. Text from studies and plug-ins is escaped.
+    """Return the page as HTML.
 
-    ``numbers`` and ``judgements``: all numbers and verdicts of the study; ``ledger``: the seconds of each job;
-    ``records``: path of the study's table of recognised records; ``specs``: paths of the jobs' ``spec.json``;
-    ``displays``: paths of all tables and figures; ``order``: what the page shows, as `workflow.parameters.report`
-    returns it.
+    Text from studies and plug-ins is escaped.
+
+    Parameters
+    ----------
+    numbers, judgements
+        All numbers and verdicts of the study.
+    ledger
+        The seconds of each job.
+    records
+        Path of the study's table of recognised records.
+    specs
+        Paths of the jobs' ``spec.json``.
+    displays
+        Paths of all tables and figures.
+    order
+        What the page shows, as `workflow.parameters.report` returns it.
     """
     found, files = recognised.read(records), {Path(path).name: path for path in displays}
     verdict_tables = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
@@ -75,7 +87,12 @@ def _first_screen(
     """Return what the template shows at the top of the page: the answer in one scenario and setting, the matrix of
     verdicts, the sentences above it, what would decide open verdicts, and the compressed details of the squares.
 
-    ``ledger``: the seconds of each job; ``found``: (method, "scenario|setting") → its recognised records.
+    Parameters
+    ----------
+    ledger
+        The seconds of each job.
+    found
+        (method, "scenario|setting") → its recognised records.
     """
     verdicts = matrix.build(numbers, judgements)
     answers = answer.answers(numbers, judgements)

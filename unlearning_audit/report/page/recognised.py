@@ -22,8 +22,16 @@ LEVELS = (0.7, 2.0, 4.0, 6.0)
 class Card:
     """A record on the page.
 
-    ``picture``: a data URI, or ""; ``tokens``: parts of its passage, or its values, each with a level of surprise from
-    0 to 4, and a note; ``words``: about the record; ``beside``: the never-seen record that is shown beside it.
+    Parameters
+    ----------
+    picture
+        A data URI, or "".
+    tokens
+        Parts of its passage, or its values, each with a level of surprise from 0 to 4, and a note.
+    words
+        About the record.
+    beside
+        The never-seen record that is shown beside it.
     """
 
     picture: str
@@ -53,7 +61,15 @@ def read(path: str) -> dict[tuple[str, str], Recognised]:
 
 def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list[str]) -> tuple[str, Card] | None:
     """Return the first of ``methods`` with a recognised record that has a picture, and the card of this record; None if
-    no method has one. ``found``: as `read` returns it; ``place``: "scenario|setting"."""
+    no method has one.
+
+    Parameters
+    ----------
+    found
+        As `read` returns it.
+    place
+        "scenario|setting".
+    """
     for method in methods:
         cards = found[method, place].cards if (method, place) in found else []
         with_picture = [card for card in cards if card.picture]
@@ -103,10 +119,18 @@ def _reading(exposed: records.Exposed) -> Iterator[str]:
 
 def card(record: dict[str, Any], beside: Card | None = None) -> Card:
     """Return the card of one record: its content (picture, tokens or text), and words with its sample, label, person,
-    score and p-value. An unknown label, person or p-value is left out.
+    score and p-value.
 
-    ``record``: a row of records.csv; ``beside``: the card of a sample that was never seen. Content that is not a valid
-    picture or list of tokens is left out; long text is cut.
+    An unknown label, person or p-value is left out.
+
+    Content that is not a valid picture or list of tokens is left out; long text is cut.
+
+    Parameters
+    ----------
+    record
+        A row of records.csv.
+    beside
+        The card of a sample that was never seen.
     """
     about = [f"sample {record['sample']:.0f}"]
     about += [f"{name} {record[name]:.0f}" for name in ("label", "person") if not math.isnan(record[name])]

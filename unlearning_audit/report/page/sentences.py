@@ -22,7 +22,14 @@ CHECKED = ("retrain", "retrain_control", "none")
 class Check(NamedTuple):
     """A statement on one check in one scenario.
 
-    ``value``: the number it rests on; ``text``: what follows from it; ``tone``: "good", "bad" or "" (open).
+    Parameters
+    ----------
+    value
+        The number it rests on.
+    text
+        What follows from it.
+    tone
+        "good", "bad" or "" (open).
     """
 
     value: str

@@ -35,8 +35,15 @@ def ratios(
 ) -> dict[tuple[str, str, str], tuple[float, float]]:
     """Return (scenario, setting, method) → (seconds of unlearning per model, their ratio to those of retraining).
 
-    The ratio is NaN if nothing was retrained. ``ledger``: a row for each job; ``cases``: for each method in each
-    scenario the paths (``specs``) of the records of its jobs, which end in stage/name/spec.json.
+    The ratio is NaN if nothing was retrained.
+
+    Parameters
+    ----------
+    ledger
+        A row for each job.
+    cases
+        For each method in each scenario the paths (``specs``) of the records of its jobs, which end in
+        stage/name/spec.json.
     """
     row_of = {(row["stage"], row["node"]): row for row in ledger}
     spent = {}

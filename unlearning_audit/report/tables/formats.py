@@ -29,10 +29,14 @@ DIGITS = 12
 def write(
     sheets: list[Sheet], *, csv: str | Path, md: str | Path, tex: str | Path, columns: tuple[str, ...] = ()
 ) -> None:
-    """Write the tables to a csv, a Markdown and a LaTeX file, each with all tables one after the other. The same tables
-    give the same bytes. Columns without any text are left out of Markdown and LaTeX.
+    """Write the tables to a csv, a Markdown and a LaTeX file, each with all tables one after the other.
 
-    ``columns``: the first line of the csv if the tables have no numbers; otherwise, it has all columns of the numbers.
+    The same tables give the same bytes. Columns without any text are left out of Markdown and LaTeX.
+
+    Parameters
+    ----------
+    columns
+        The first line of the csv if the tables have no numbers; otherwise, it has all columns of the numbers.
     """
     records = [{name: _round(value) for name, value in record.items()} for sheet in sheets for record in sheet.records]
     tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)) or columns)

@@ -27,9 +27,14 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     """Return the table of one entry of a study's ``tables`` in the layout wide: a line for each method, and a column
     for each scenario, setting and quantity, in study order.
 
-    ``order``: as `workflow.parameters.table` returns it; ``printed``: the rows of the paper's table, empty if the study
-    does not name one. Where the paper prints a number for a column, two more columns show that number and the
-    difference.
+    Where the paper prints a number for a column, two more columns show that number and the difference.
+
+    Parameters
+    ----------
+    order
+        As `workflow.parameters.table` returns it.
+    printed
+        The rows of the paper's table, empty if the study does not name one.
     """
     settings = order["table"]
     columns, methods = parts.columns_of(numbers, settings), lookup.methods(numbers.cases)
@@ -96,7 +101,13 @@ def _footer(
 
     A line has one number for each scenario and setting, in the first of its columns: the test accuracy of the original
     models ("accuracy"), with the paper's number beside it, or the bound that the privacy budget guarantees (`BOUND`).
-    ``printed``: the paper's rows; ``wide``: the columns that have room for the paper's number and the difference.
+
+    Parameters
+    ----------
+    printed
+        The paper's rows.
+    wide
+        The columns that have room for the paper's number and the difference.
     """
     lines, records = [], []
     makers = {"accuracy": ("test accuracy before", _accuracy), BOUND: ("guaranteed by DP, for none", _lower_bound)}

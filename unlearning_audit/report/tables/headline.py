@@ -36,8 +36,12 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
     that metrics declare for this table and of which one of the cases has a row.
 
     On swapped pairs that have Q, the columns of other systems (``besides``) are left out. A column without any value is
-    dropped; if no column has one, all are kept, because their cells say why. ``judged``: the study's verdicts, which
-    mark broken models.
+    dropped; if no column has one, all are kept, because their cells say why.
+
+    Parameters
+    ----------
+    judged
+        The study's verdicts, which mark broken models.
     """
     found = [lookup.find_case(cases, where, name) for where in lookup.places(cases) for name in lookup.methods(cases)]
     cases = [case for case in found if case]  # in the order of scenarios, then methods

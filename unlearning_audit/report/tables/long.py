@@ -15,10 +15,16 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     """Return the table of one entry of a study's ``tables`` in the layout long: a section for each method, a line for
     each scenario and setting, a column for each quantity.
 
-    ``order``: as `workflow.parameters.table` returns it; ``printed``: the rows of the paper's table, empty if the study
-    does not name one. Where the paper prints a quantity, the paper's number and the difference stand beside ours. If a
-    metric has a standard deviation over models, that replaces the interval ("0.55 ± 0.10"), for our number and for the
-    paper's. The csv has both.
+    Where the paper prints a quantity, the paper's number and the difference stand beside ours. If a metric has a
+    standard deviation over models, that replaces the interval ("0.55 ± 0.10"), for our number and for the paper's. The
+    csv has both.
+
+    Parameters
+    ----------
+    order
+        As `workflow.parameters.table` returns it.
+    printed
+        The rows of the paper's table, empty if the study does not name one.
     """
     settings = order["table"]
     asks = list(dict.fromkeys(ask for _, ask in cells.columns_of(numbers, settings)))

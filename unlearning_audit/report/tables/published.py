@@ -20,9 +20,13 @@ COLUMNS = ("paper", "table", "dataset", "model", "method", "setting", "metric", 
 def read(path: str | Path, reference: str) -> list[dict[str, Any]]:
     """Return the rows that belong to one table of a paper, from a csv like `FILE` at ``path``.
 
-    Each row is one printed number with the columns `COLUMNS`: "value" is a float, all others are text. ``reference``:
-    "paper/table", such as "swap/table_1". Raises ArtifactError for a damaged file and ValueError if the file has no
-    such table.
+    Each row is one printed number with the columns `COLUMNS`: "value" is a float, all others are text. Raises
+    ArtifactError for a damaged file and ValueError if the file has no such table.
+
+    Parameters
+    ----------
+    reference
+        "paper/table", such as "swap/table_1".
     """
     rows = cells.table(path, COLUMNS, text=set(COLUMNS) - {"value"})
     paper, _, table = reference.partition("/")
@@ -37,9 +41,13 @@ def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tupl
     """Return the number that a paper prints for what ``cell`` measures in ``case``, and a remark on how the experiments
     differ.
 
-    ``rows``: those of one printed table, of which `fitting` finds the one that matches. If none or several match, the
-    number is an empty cell with the reason. The remark holds the note on the printed number, if it has one, and how the
-    experiments differ.
+    If none or several match, the number is an empty cell with the reason. The remark holds the note on the printed
+    number, if it has one, and how the experiments differ.
+
+    Parameters
+    ----------
+    rows
+        Those of one printed table, of which `fitting` finds the one that matches.
     """
     row, remark = fitting(rows, case, cell)
     if isinstance(row, str):  # why there is none
@@ -148,10 +156,16 @@ def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
 
 
 def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[str, str]]:
-    """Return the settings that both experiments state differently, each as the words (in the paper, here). Data and
-    model are named without the word, as in "mnist"; other settings with it, as in "alpha = 0.25".
+    """Return the settings that both experiments state differently, each as the words (in the paper, here).
 
-    ``row``: a row of a printed table; ``fields``: the settings of our experiment, as `_fields` returns them.
+    Data and model are named without the word, as in "mnist"; other settings with it, as in "alpha = 0.25".
+
+    Parameters
+    ----------
+    row
+        A row of a printed table.
+    fields
+        The settings of our experiment, as `_fields` returns them.
     """
     differences = []
     for name in ("dataset", "model"):

@@ -28,9 +28,14 @@ class Ranking(NamedTuple):
 def rank(numbers: Numbers, place: Place, metric: str, attack: str = "", rows: lookup.Where = ()) -> Ranking:
     """Return the ranking of methods by a metric in one scenario and setting (``place``).
 
-    ``attack``: the attack whose numbers rank, for metrics that have one for each attack; ``rows``: which of the
-    metric's rows, as `Numbers.cell` takes them. Methods without a number are left out, and so are methods of the
-    plug-ins none and retrain, under whatever name.
+    Methods without a number are left out, and so are methods of the plug-ins none and retrain, under whatever name.
+
+    Parameters
+    ----------
+    attack
+        The attack whose numbers rank, for metrics that have one for each attack.
+    rows
+        Which of the metric's rows, as `Numbers.cell` takes them.
     """
     cases = [case for case in numbers.cases if lookup.place(case) == place and case["plugin"] not in naming.BASELINES]
     found = {case["method"]: numbers.cell(case, metric, attack, rows) for case in cases}
@@ -70,7 +75,10 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     """Return the table of an entry of a study's ``tables`` with the layout rankings: Kendall's τ between the rankings
     of methods by one metric in every two scenarios and settings.
 
-    ``order``: as `workflow.parameters.table` returns it; ``printed`` is ignored, because papers print no such table.
+    Parameters
+    ----------
+    order
+        As `workflow.parameters.table` returns it; ``printed`` is ignored, because papers print no such table.
     """
     settings = order["table"]
     metric, attack, rows = (cells.listed(settings[name])[0] for name in ("metric", "attack", "where"))

@@ -14,8 +14,12 @@ def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> She
     expected to be false, the people they belong to, and their most frequent labels; a line for each method in each
     scenario.
 
-    ``exposed``: (scenario, setting) → method → counts; methods for which no record was examined are left out. The csv
-    has the same numbers without the classes.
+    The csv has the same numbers without the classes.
+
+    Parameters
+    ----------
+    exposed
+        (scenario, setting) → method → counts; methods for which no record was examined are left out.
     """
     lines, records = [], []
     several = any(counts.lists > 1 for methods in exposed.values() for counts in methods.values())

@@ -13,13 +13,19 @@ USELESS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
 
 
 def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, str]]) -> list[dict[str, Any]]:
-    """Return a row for each tuned method and each reference, the nearest to retraining first. A tuned method's numbers
-    at its published setting are in the same row, in the columns "published_…", which are NaN for others.
+    """Return a row for each tuned method and each reference, the nearest to retraining first.
+
+    A tuned method's numbers at its published setting are in the same row, in the columns "published_…", which are NaN
+    for others.
 
     "useless" lists the scenarios in which the method failed, broke its models or is over-unlearned.
 
-    ``rows``: distance and ranks of each method, as `unlearning_audit.comparisons.standings` returns them; ``verdicts``:
-    (scenario, setting) → method → verdict.
+    Parameters
+    ----------
+    rows
+        Distance and ranks of each method, as `unlearning_audit.comparisons.standings` returns them.
+    verdicts
+        (scenario, setting) → method → verdict.
     """
     by_name, records = {row["method"]: row for row in rows}, []
     for name, row in by_name.items():
@@ -42,8 +48,12 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
     """Return the table of standings: each method's mean distance from retraining over scenarios, its ranks, and where
     it is useless.
 
-    ``rows``: as `lines` returns them, one for each line of the table. A tuned method's distance and ranks stand beside
-    those at its published setting. The csv has the same numbers.
+    A tuned method's distance and ranks stand beside those at its published setting. The csv has the same numbers.
+
+    Parameters
+    ----------
+    rows
+        As `lines` returns them, one for each line of the table.
     """
     entries = []
     for row in rows:

@@ -20,9 +20,15 @@ def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str
     (``distance``, with its interval ``low`` to ``high``), and its largest loss of utility (``lost``, likewise).
 
     Both are in units of margins. A distance is without sign. A method without such a deciding row has no ``distance``.
-    ``rows``: those of distances.csv; rows that do not decide are on utility. ``margins``: metric → the study's margin,
-    which is the unit even if a row has a smaller one because doing nothing leaves a small distance. For other metrics,
-    the unit is the row's own margin.
+    For other metrics, the unit is the row's own margin.
+
+    Parameters
+    ----------
+    rows
+        Those of distances.csv; rows that do not decide are on utility.
+    margins
+        Metric → the study's margin, which is the unit even if a row has a smaller one because doing nothing leaves a
+        small distance.
     """
     methods: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -44,10 +50,15 @@ def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str
 def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a row of numbers for each tuned method of each scenario.
 
-    ``campaigns``: scenario, setting, method, ``chosen`` (content of chosen.json), ``trials`` (rows of trials.csv),
-    ``seconds`` of the job, and ``distances`` as the function `distances` returns them. "tuned" and "published": the
-    distances of the method and of its copy at the published setting; "closer": their difference; "tried": the distance
-    by the trials that chose the setting; "regret": how much larger the tuned distance is.
+    "tuned" and "published": the distances of the method and of its copy at the published setting; "closer": their
+    difference; "tried": the distance by the trials that chose the setting; "regret": how much larger the tuned distance
+    is.
+
+    Parameters
+    ----------
+    campaigns
+        Scenario, setting, method, ``chosen`` (content of chosen.json), ``trials`` (rows of trials.csv), ``seconds`` of
+        the job, and ``distances`` as the function `distances` returns them.
     """
     rows = []
     for campaign in campaigns:
@@ -103,7 +114,12 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
     """Return the table of tuned methods: the changed options, distances at the tuned and the published setting, loss of
     utility, and which methods dominate them.
 
-    ``rows``: as `lines` returns them. The csv has the same numbers and more.
+    The csv has the same numbers and more.
+
+    Parameters
+    ----------
+    rows
+        As `lines` returns them.
     """
     entries = []
     for row in rows:

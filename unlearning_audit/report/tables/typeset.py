@@ -70,8 +70,16 @@ class Line:
 class Sheet:
     """A whole table.
 
-    ``reading``: how to read it; ``corner``: the head of the labels; ``records``: its numbers in full, one mapping each,
-    for the csv; ``flags``: sentences that replace those in `FLAGS`.
+    Parameters
+    ----------
+    reading
+        How to read it.
+    corner
+        The head of the labels.
+    records
+        Its numbers in full, one mapping each, for the csv.
+    flags
+        Sentences that replace those in `FLAGS`.
     """
 
     name: str
@@ -156,8 +164,13 @@ def decimals(cells: Iterable[Cell], least: int = 2) -> int:
     """Return the decimals, 0 to 4, at which an interval of median width among ``cells`` shows one or two digits of its
     width.
 
-    Returns `SIGNIFICANT` for metrics that span orders of magnitude. ``least``: the fewest decimals for values below 10;
-    larger values have at least 1 or 0. Without intervals, the fewest decimals are returned.
+    Returns `SIGNIFICANT` for metrics that span orders of magnitude.
+
+    Parameters
+    ----------
+    least
+        The fewest decimals for values below 10; larger values have at least 1 or 0. Without intervals, the fewest
+        decimals are returned.
     """
     cells = [cell for cell in cells if not cell.empty and math.isfinite(cell.value)]
     if any(naming.meaning(cell.metric).logarithmic for cell in cells):

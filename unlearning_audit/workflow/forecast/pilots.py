@@ -35,8 +35,10 @@ class Size:
         """Return how many times as many units this comparison has as the ``pilot``, and how many times as many models
         per unit.
 
-        ``unit``: what is resampled, "pairs" or "blocks"; anything else is taken for single models, of which a unit has
-        one.
+        Parameters
+        ----------
+        unit
+            What is resampled, "pairs" or "blocks"; anything else is taken for single models, of which a unit has one.
         """
         blocks, models = self.blocks / pilot.blocks, self.models / pilot.models
         return (blocks, models) if unit in ("pairs", "blocks") else (blocks * models, 1.0)
