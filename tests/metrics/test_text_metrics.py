@@ -323,7 +323,7 @@ def test_choices_by_hand():
 def test_choices_come_from_a_column_and_the_number_of_the_right_one():
     options = question_answer.Options(path="x", choices="choices")
     row = {"question": "Which?", "choices": ["a", "b", "c"], "answer": 1}
-    (checked,) = question_answer.checked(options, iter([row]), "f.jsonl")
+    (checked,) = question_answer.check_rows(options, iter([row]), "f.jsonl")
     assert (checked["answer"], checked["perturbed_answer"]) == ("b", ["a", "c"])
     for change, message in (
         ({"choices": ["a"]}, "f.jsonl: row 1 has no list of two texts or more in the column 'choices'"),
@@ -331,7 +331,7 @@ def test_choices_come_from_a_column_and_the_number_of_the_right_one():
         ({"answer": "b"}, "must be a number"),
     ):
         with pytest.raises(ValueError, match=message):
-            list(question_answer.checked(options, iter([{**row, **change}]), "f.jsonl"))
+            list(question_answer.check_rows(options, iter([{**row, **change}]), "f.jsonl"))
 
 
 # ---------------------------------------------------------------- utility

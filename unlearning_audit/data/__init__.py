@@ -109,7 +109,8 @@ def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
     ``root``: the folder from which its paths are read. Raises PluginError, with the line, if a user's own reader fails
     or returns no `Source`.
     """
-    with nullcontext() if in_library(module.__file__) else guard(module.__file__):
+    guarded = nullcontext() if in_library(module.__file__) else guard(module.__file__)
+    with guarded:  # an error in a reader of the library is a defect, or a ValueError that the reader raises on purpose
         source = module.load(options, root)
     if not isinstance(source, Source):
         expected = "load must return a Source of unlearning_audit.data"
@@ -135,7 +136,8 @@ def prepare(
     test_size: int | float | None = None, label_noise: float = 0.0, label_noise_seed: int = 0,
     label_noise_kind: Literal["any", "other"] = "any", greyscale: bool | Literal["interleaved"] = False,
 ) -> Data:  # fmt: skip
-    """Split, reduce and relabel ``source``, in this order. Every draw is a function of its seed alone.
+    """Split, reduce, relabel and convert to grey the samples of ``source``, in this order, each only if it is asked
+    for. Every draw is a function of its seed alone. Views of samples that are left out are left out too.
 
     Parameters
     ----------
@@ -177,8 +179,8 @@ def prepare(
     n, part = len(source.x), source.part.copy()
     test = part == 1
     if test_size is not None:
-        # Rows from which the test part is drawn: the official one or, without it, all but views.
-        official_test, candidates = test.any(), test if test.any() else part < 2
+        official_test = test.any()
+        candidates = test if official_test else part < 2  # rows from which the test part is drawn; 2 are views
         samples = int(candidates.sum())
         count = _choices.count("test_size", test_size, samples)
         if count == samples and not official_test:
@@ -187,7 +189,8 @@ def prepare(
         if not official_test:
             part[test] = 1
     # If rows have moved to the test part, x is standardised anew by those that are left for training.
-    x = source.x if source.rescaled is None or (part == source.part).all() else source.rescaled(part == 0)
+    moved = (part != source.part).any()
+    x = source.rescaled(part == 0) if moved and source.rescaled is not None else source.x
     train = part == 0
     if per_class is not None:
         train = _choices.first_of_each_class(train, source.y, source.classes, per_class)
@@ -205,12 +208,11 @@ def prepare(
     x = x[index]
     if greyscale:
         x = _choices.luma(x, interleaved=greyscale == "interleaved")
-    compressed, view, group, subject = (
-        None if rows is None else rows[index] for rows in (source.compressed, source.view, source.group, source.subject)
-    )
+    may_be_missing = {name: getattr(source, name) for name in ("compressed", "view", "group", "subject")}
     return Data(
         x, y[index], part[index], y_clean=source.y[index], index=index, classes=source.classes, public=source.public,
-        compressed=compressed, tokenizer=source.tokenizer, parent=parent, view=view, group=group, subject=subject,
+        tokenizer=source.tokenizer, parent=parent,
+        **{name: None if rows is None else rows[index] for name, rows in may_be_missing.items()},
     )  # fmt: skip
 
 
@@ -228,9 +230,9 @@ def duplicates(x: np.ndarray) -> list[np.ndarray]:
 
 
 def pairs_across(groups: list[np.ndarray], part: np.ndarray) -> np.ndarray:
-    """Return every pair (training row, test row) of equal rows: int64 [pairs, 2]. ``groups``: those of `duplicates`;
-    ``part`` [n]: 0 for training and 1 for test rows."""
-    pairs = [(i, j) for group in groups for i in group[part[group] == 0] for j in group[part[group] == 1]]
+    """Return every pair (training row, test row) of equal rows: int64 [pairs, 2]. ``groups``: groups of equal rows,
+    from `duplicates`; ``part`` [n]: 0 for training and 1 for test rows."""
+    pairs = [(train, test) for group in groups for train in group[part[group] == 0] for test in group[part[group] == 1]]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 

@@ -33,7 +33,8 @@ def rows(
 def opened(root: Path, repository: str, subset: str | None, revision: str | None, split: str) -> Any:
     """Return one ``split`` of a data set as the library datasets opens it, without reading it.
 
-    ``root``, ``repository``, ``subset`` and ``revision`` say where it lies, as for `rows`.
+    ``root``, ``repository``, ``subset`` and ``revision`` say where it lies, as for `rows`. A data set that is saved
+    without splits counts as the split "train".
 
     A folder may be written by ``save_to_disk``, or have a layout that ``load_dataset`` knows, such as train.csv,
     data/train-*.parquet, or pictures in train/CLASS/. Raises ValueError.
@@ -49,7 +50,7 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
         if any((folder / name).exists() for name in SAVED):
             whole = datasets.load_from_disk(str(folder))
         else:
-            whole = datasets.load_dataset(str(folder), cache_dir=_cache().name)
+            whole = datasets.load_dataset(str(folder), cache_dir=_temporary_folder().name)
     except Exception as error:  # any error of the library, the network or the disk
         where = "cannot be read" if folder.is_dir() else "is neither a folder nor a data set that can be downloaded"
         raise ValueError(f"{repository} {where} ({type(error).__name__}: {error})") from error
@@ -63,7 +64,7 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
 
 
 @functools.cache
-def _cache() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder that is deleted with the process. Files that are converted from a user's folder are kept only
-    there."""
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return the folder in which files that are converted from a user's folder are kept: one for the process, which is
+    deleted at its end."""
     return tempfile.TemporaryDirectory(prefix="unlearning-datasets-")

@@ -55,13 +55,13 @@ def opened(root: Path, name: str) -> "Tokenizer":
             return Tokenizer.from_pretrained(name)
         return Tokenizer.from_str(file.read_text(encoding="utf-8"))
     except Exception as error:  # the library raises Exception directly
-        raise ValueError(
-            f"tokenizer: {file} cannot be read ({error}); name a model's folder that holds tokenizer.json"
-        ) from error
+        problem = f"tokenizer: {file} cannot be read ({error}); name a model's folder that holds tokenizer.json"
+        raise ValueError(problem) from error
 
 
 def content(*names: str | None) -> list[Path]:
-    """Return those of the folders and files ``names`` that exist. Results depend on their content."""
+    """Return the paths of those folders and files among ``names`` that exist, because results depend on their content.
+    Other names are those of the hub, and None stands for no name."""
     return [Path(name) for name in names if name and Path(name).exists()]
 
 
@@ -103,12 +103,13 @@ def last_scored(x: np.ndarray, tokens: int) -> np.ndarray:
 
 def neighbours(x: np.ndarray, pool: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """Return ``x`` [rows, length] with a ``share`` of each row's scored tokens, but at least one, replaced by random
-    tokens of ``pool`` int32 [tokens], drawn by ``rng``."""
+    tokens of ``pool`` int32 [tokens], drawn by ``rng``. Which tokens of a row are replaced is random too."""
     mask = scored(x)
-    count = np.maximum(np.round(share * mask.sum(1)), 1)
-    # The rank of each token, which a second argsort gives, in a random order of its row with scored tokens first.
-    order = np.where(mask, rng.random(x.shape), 2.0).argsort(1).argsort(1)
-    return np.where(mask & (order < count[:, None]), rng.choice(pool, x.shape), x).astype(x.dtype)
+    count = np.maximum(np.round(share * mask.sum(1)), 1)  # [rows]
+    # The place of each token in a random order of its row, with scored tokens (drawn below 1) first. The first argsort
+    # gives the token at each place, the second the place of each token.
+    place = np.where(mask, rng.random(x.shape), 2.0).argsort(axis=1).argsort(axis=1)
+    return np.where(mask & (place < count[:, None]), rng.choice(pool, x.shape), x).astype(x.dtype)
 
 
 def scored(x: np.ndarray) -> np.ndarray:

@@ -30,9 +30,8 @@ def read(dataset: str, options: Options, root: Path, *, files: str, train: int, 
             parts.append(getattr(datasets, dataset)(folder, train=is_train, download=options.download))
         except (OSError, RuntimeError, AssertionError, TypeError, ValueError) as error:
             remedy = "try again or" if options.download else "set download: true or"
-            raise ValueError(
-                f"{dataset}: {folder.absolute()} must hold {files}, whole; {remedy} put them there ({error})"
-            ) from error
+            problem = f"{dataset}: {folder.absolute()} must hold {files}, whole; {remedy} put them there ({error})"
+            raise ValueError(problem) from error
     sizes = tuple(len(part) for part in parts)
     if sizes != (train, test):
         raise ValueError(

@@ -60,9 +60,10 @@ def load(options: Options, root: Path) -> Source:
     Labels are numbered in the order of their names or numbers in the training part. Raises ValueError that names the
     column and the row.
     """
-    options = as_it_is(options, Path(root))
+    options = with_columns(options, Path(root))
+    # The inputs and labels of the training part and, if it is named, of the test part.
     parts = [read(options, Path(root), split) for split in (options.train, options.test) if split]
-    classes = sorted({label for _, labels in parts[:1] for label in labels})
+    classes = sorted(set(parts[0][1]))  # the labels of the training part
     numbers = {label: number for number, label in enumerate(classes)}
     unknown = sorted({label for _, labels in parts for label in labels} - set(numbers))
     if unknown:
@@ -78,11 +79,12 @@ def load(options: Options, root: Path) -> Source:
     return Source(x, y, part, len(classes), **_tokens.fields(tokenizer, corpus))
 
 
-def as_it_is(options: Options, root: Path) -> Options:
-    """Return the options with the columns filled in that the user left open: labels, and images or texts.
+def with_columns(options: Options, root: Path) -> Options:
+    """Return the options with the names of those columns filled in that the user left open: the column of labels, and
+    that of images or texts.
 
-    They are found by the types that the data set declares. Raises ValueError that names the columns if several fit, or
-    none.
+    Columns are found by the types that the data set declares. If no column has the type of classes, a column named
+    label is taken for the labels. Raises ValueError that names the columns if several fit, or none.
     """
     if options.label is not None and (options.image or options.text):
         return options
@@ -98,9 +100,9 @@ def as_it_is(options: Options, root: Path) -> Options:
             raise ValueError(f"{options.repository}: the column with {role} could be {candidates}; name it")
         return names[0]
 
-    # A column of classes or, if there is none, a column label, also where no types are declared.
     classes = [name for name, kind in kinds.items() if kind == "ClassLabel"]
-    label = options.label or only("labels", classes or [name for name in kinds or ["label"] if name == "label"])
+    named_label = ["label"] if "label" in kinds or not kinds else []  # where no types are declared, it may be there
+    label = options.label or only("labels", classes or named_label)
     fields = {"label": label}
     if not (options.image or options.text):
         images = [name for name, kind in kinds.items() if kind == "Image"]

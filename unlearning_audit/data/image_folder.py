@@ -33,8 +33,8 @@ def load(options: Options, root: Path) -> Source:
     classes = _folders(path / "train")
     if len(classes) < 2:
         raise ValueError(f"{path / 'train'} must hold one folder of images for each class, at least two")
-    unknown = set(_folders(path / "test")) - set(classes) if (path / "test").exists() else ()
-    if unknown:
+    of_test = _folders(path / "test") if (path / "test").exists() else []
+    if unknown := set(of_test) - set(classes):
         raise ValueError(f"{path / 'test' / min(unknown)}: train/ has no such class; rename or remove the folder")
     files, y, part = [], [], []
     for number, name in enumerate(("train", "test")):

@@ -98,17 +98,17 @@ def load(options: Options, root: Path) -> Source:
     the field ``public``. A view is the question of its parent with another answer. ``group`` numbers the sets of the
     test part from 1. Raises ValueError that names the file and the row.
     """
-    train, *tests = (list(records) for records in rows(options, Path(root)))
+    train, *tests = (list(records) for records in rows(options, Path(root)))  # ``tests``: the sets of the test part
     test = [row for rows_of_test in tests for row in rows_of_test]
     order = generator("questions", options.draw).permutation(len(train))
     cut = round(options.public * len(train))
-    public, private = ([train[i] for i in sorted(numbers)] for numbers in (order[:cut], order[cut:]))
+    public, private = [train[i] for i in sorted(order[:cut])], [train[i] for i in sorted(order[cut:])]
     texts_of_public = [prompt(options, row) + row[options.answer] for row in public]
     tokenizer = _tokens.chosen(Path(root), options.tokenizer, texts_of_public, options.vocabulary)
     records = [*private, *test]
     if len(private) < 2:
         raise ValueError(f"there are {len(private)} rows to train on; add rows, or make public smaller")
-    # Tokens, parents and kinds of all rows: first the samples, then their views.
+    # Tokens, parents (−1 for none) and kinds (0 for none) of all rows: first the samples, then their views.
     encodings = [encoded(tokenizer, options, row, row[options.answer]) for row in records]
     parent, view = [-1] * len(records), [0] * len(records)
     refusals = possible_refusals(options, Path(root))
@@ -152,28 +152,29 @@ def possible_refusals(options: Options, root: Path) -> tuple[str, ...]:
 def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
     """Return an iterator over the rows of the training part, then one for each set of the test part.
 
-    They come from the hub or from ``.jsonl`` files; a folder without ``test.jsonl``, and a single file, have no test
-    part.
+    The rows come from the hub or from ``.jsonl`` files. In a folder, the sets are the files that ``options.tests``
+    names, or else ``test.jsonl``; a folder without any, and a single file, have no test part.
     """
     if options.repository is not None:
         parts = [(options.subset, split) for split in (options.train, options.test) if split]
-        return [
-            checked(options, _hub.rows(root, options.repository, subset, options.revision, split), options.repository)
-            for subset, split in (*parts, *((subset_of_test, "train") for subset_of_test in options.tests))
-        ]
+        parts += [(subset, "train") for subset in options.tests]  # on the hub, a set is a subset with one split
+        sources = [_hub.rows(root, options.repository, subset, options.revision, split) for subset, split in parts]
+        return [check_rows(options, source, options.repository) for source in sources]
     path = root / str(options.path)
     if options.tests and not path.is_dir():
         raise ValueError(f"tests: {path} must be a folder that holds these files and train.jsonl")
-    names = options.tests or (("test",) if (path / "test.jsonl").exists() else ())
+    names = options.tests
+    if not names and (path / "test.jsonl").exists():
+        names = ("test",)
     files = [path / f"{name}.jsonl" for name in ("train", *names)] if path.is_dir() else [path]
-    return [checked(options, _files.json_lines(file).values(), str(file)) for file in files]
+    return [check_rows(options, _files.json_lines(file).values(), str(file)) for file in files]
 
 
-def checked(options: Options, records: Iterable[Any], place: str) -> Iterator[dict[str, Any]]:
-    """Yield the ``records`` that have a question and an answer, as they must; of rows with choices, the right one
-    becomes the answer.
+def check_rows(options: Options, records: Iterable[Any], place: str) -> Iterator[dict[str, Any]]:
+    """Yield the ``records``, after checking that each has a question and an answer. In rows with choices, the right
+    choice becomes the answer.
 
-    ``place``: the file or data set. Raises ValueError that names it and the row.
+    ``place``: the file or data set. Raises ValueError that names it and the first row without a question or answer.
     """
     for number, record in enumerate(records, 1):
         row = record if options.choices is None else with_answer(options, record, f"{place}: row {number}")
@@ -201,9 +202,11 @@ def with_answer(options: Options, row: dict[str, Any], place: str) -> dict[str, 
 
 
 def texts(row: dict[str, Any], column: str) -> list[str]:
-    """Return the texts in a ``column`` of a row as a list; the column may hold a text, several, or nothing."""
+    """Return the texts in a ``column`` of a row as a list, without blank ones; the column may hold a text, several, or
+    nothing."""
     value = row.get(column) or []
-    return [text for text in ([value] if isinstance(value, str) else value) if isinstance(text, str) and text.strip()]
+    several = [value] if isinstance(value, str) else value
+    return [text for text in several if isinstance(text, str) and text.strip()]
 
 
 def prompt(options: Options, row: dict[str, Any]) -> str:
@@ -212,9 +215,9 @@ def prompt(options: Options, row: dict[str, Any]) -> str:
 
 
 def encoded(tokenizer: "Tokenizer", options: Options, row: dict[str, Any], answer: str) -> np.ndarray:
-    """Return the tokens of a row's question and an ``answer`` by the ``tokenizer``, int32 [length]: those of the
-    question are stored as ~token, which is read and not scored. Raises ValueError if the question leaves no room for an
-    answer."""
+    """Return the tokens of a row's question and an ``answer`` by the ``tokenizer``, int32 [length]. Those of the
+    question are stored as ~token (the bitwise complement): such tokens are read and not scored. Raises ValueError if
+    the question leaves no room for an answer."""
     before, after = _tokens.encoded(tokenizer, [prompt(options, row), answer])
     if len(before) >= options.length:
         raise ValueError(f"length: {options.length} tokens leave no room for an answer to {row[options.question]!r}")

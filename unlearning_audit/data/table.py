@@ -70,9 +70,9 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
     path = Path(root) / options.path
     try:
         head = _read(path, HEAD)
-        if absent := _absent(options, head.columns):
-            return absent[0], f"{path}: {absent[1]}"
-        for name in _of_models(options, head.columns):
+        if wrong := _wrong_column(options, head.columns):
+            return wrong[0], f"{path}: {wrong[1]}"
+        for name in _columns_to_read(options, head.columns):
             if _is_category(head[name]) and name not in options.categories:
                 _no_decimal_commas(name, head[name].dropna().astype(str))
     except ValueError as error:
@@ -106,22 +106,23 @@ def _separator(path: Path) -> str:
     return ";" if ";" in header and "," not in header else separator
 
 
-def _of_models(options: Options, columns: Iterable[str]) -> list[str]:
+def _columns_to_read(options: Options, columns: Iterable[str]) -> list[str]:
     """Return the names of the columns that models read: those of the options, or else all of ``columns`` but label,
     test part and group."""
     return options.columns or [name for name in columns if name not in (options.label, options.test, options.group)]
 
 
-def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
-    """Return the name of a wrong option and a sentence on it; None if no option is wrong. Wrong is the first option
-    that names a column which is not among ``columns``, or else the option columns if the label is among those that
-    models read."""
+def _wrong_column(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
+    """Return the name of the first wrong option and a sentence on it; None if no option is wrong. An option is wrong if
+    it names a column that is not among ``columns`` of the table. If all exist, the option columns is wrong if it
+    contains the label, which models must not read."""
     fields: dict[str, list[Any]] = {"label": [options.label], "test": [options.test], "group": [options.group]}
     fields |= {"columns": options.columns or [], "categories": options.categories}
     columns = list(columns)
-    for field, name in ((field, name) for field, names in fields.items() for name in names if name is not None):
-        if name not in columns:
-            return field, unknown(name, map(str, columns), f"column {name!r}")
+    for field, names in fields.items():
+        for name in names:
+            if name is not None and name not in columns:
+                return field, unknown(name, map(str, columns), f"column {name!r}")
     if options.label in (options.columns or []):
         return "columns", f"{options.label!r} is the label, which models must not read"
     return None
@@ -138,9 +139,9 @@ def _no_decimal_commas(name: object, cells: Iterable[str]) -> None:
 
 def _source(table: "pandas.DataFrame", options: Options) -> Source:
     """Return the samples of a table, and log how its columns are read. Raises ValueError that names the column."""
-    if absent := _absent(options, table.columns):
-        raise ValueError(": ".join(absent))
-    names = _of_models(options, table.columns)
+    if wrong := _wrong_column(options, table.columns):
+        raise ValueError(": ".join(wrong))
+    names = _columns_to_read(options, table.columns)
     for name in names:
         if _is_category(table[name]) and name not in options.categories:
             cells = table[name].dropna().astype(str)

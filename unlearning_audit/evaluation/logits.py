@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from unlearning_audit.store import files
-from unlearning_audit.store.files import Arrays, Check, NotFiniteError, checked
+from unlearning_audit.store.files import Arrays, Check, NotFiniteError, read_verified
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class StoredLogits:
         models that were never made. Raises ArtifactError for a damaged file, or one of another node or shape, if it
         names a sample twice, or if a label is none of its classes.
         """
-        arrays, opened = checked(path, lambda: _contents(path))
+        arrays, opened = read_verified(path, lambda: _contents(path))
         node = arrays.pop("node", None)
         files.same_node(path, None if node is None else str(node))
         check = Check(path, arrays, may_diverge=True)
@@ -117,7 +117,7 @@ class StoredLogits:
 def checksums(path: str | Path) -> dict[str, tuple[int, int]]:
     """Return the checksum (CRC-32) and the size of every array in a file of logits. Only the zip's directory is read.
     Raises ArtifactError."""
-    members = checked(path, lambda: zipfile.ZipFile(path).infolist())
+    members = read_verified(path, lambda: zipfile.ZipFile(path).infolist())
     # The file also contains the name of its node, which does not depend on the logits.
     return {member.filename: (member.CRC, member.file_size) for member in members if member.filename != "node.npy"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from unlearning_audit.store.cells import inert, plain
-from unlearning_audit.store.files import checked
+from unlearning_audit.store.files import read_verified
 from unlearning_audit.store.tables import cell_of, write_lines
 
 #: What `_read` returns for each line of a file.
@@ -265,7 +265,7 @@ def _read(
                     results.append(make(header, cells, _row(header, cells, parsed)))
             return results
 
-    return checked(path, load)
+    return read_verified(path, load)
 
 
 def _row(header: dict[str, int], cells: Sequence[str], parsed: dict[str, dict[str, Any]]) -> Row | Failure:

@@ -18,8 +18,9 @@ class Adapted(nn.Module):
     """A model with frozen weights W whose linear layers compute with W + (``alpha``/``rank``)·B·A.
 
     A [rank, in] is drawn like a layer's weights and B [out, rank] starts at 0, so that every model starts as the frozen
-    one. The frozen weights are not part of the state: models share their memory, and files hold A and B only. Raises
-    ValueError if no linear layer has a name that ends with one of ``targets``.
+    one. The frozen weights are not part of the state: models share their memory, and files hold A and B only.
+    ``turned``: key of a layer in ``a`` and ``b`` → whether its weights are stored as [in, out]. Raises ValueError if no
+    linear layer has a name that ends with one of ``targets``.
     """
 
     def __init__(self, model: Any, adapter: Adapter) -> None:
@@ -28,9 +29,8 @@ class Adapted(nn.Module):
         self.scale = adapter.alpha / adapter.rank
         # Buffers outside state_dict, such as the frequencies of positions, must move to another device, too.
         tensors = model.state_dict() | dict(model.named_buffers())
-        # The model itself, and its tensors by name. A tuple hides the model from torch: state_dict and parameters do
-        # not contain it.
-        self._frozen: tuple[nn.Module, dict[str, Tensor]] = model, {k: v.detach() for k, v in tensors.items()}
+        # A tuple hides the model from torch: state_dict and parameters do not contain it.
+        self._frozen: tuple[nn.Module, dict[str, Tensor]] = model, {name: tensors[name].detach() for name in tensors}
         self.a, self.b, self.turned = nn.ParameterDict(), nn.ParameterDict(), {}
         for name, layer in model.trunk.named_modules():  # as peft does, without the layer that puts out tokens
             targeted = adapter.targets is None or name.endswith(adapter.targets)
@@ -56,12 +56,12 @@ class Adapted(nn.Module):
         the frozen weights, which torch does not find by itself."""
         super()._apply(change, recurse)  # type: ignore[no-untyped-call] # of torch
         model, frozen = self._frozen
-        self._frozen = model, {k: change(v) for k, v in frozen.items()}
+        self._frozen = model, {name: change(tensor) for name, tensor in frozen.items()}
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Adapted":
-        """Return a copy that shares the frozen weights. So a teacher takes memory for its factors only. ``memo``: the
-        copies that are made already, by the identity of what was copied."""
+        """Return a copy that shares the frozen weights, so that a copy as a teacher takes memory for its factors only.
+        ``memo``: the copies that are made already, by the identity of what was copied."""
         memo[id(self._frozen)] = self._frozen
         clone = type(self).__new__(type(self))
         memo[id(self)] = clone

@@ -51,10 +51,12 @@ class PatchWhitening(nn.Module):
     def __init__(self, channels: int, pixels: float = 0.95, colours: float = 0.9) -> None:
         super().__init__()
         self.channels = 8 * channels
-        # Correlations in a row of two pixels and between channels; their products are those in a patch.
+        # The correlations of all 4 · channels numbers of a patch are products: of those between channels, and of those
+        # of two neighbouring pixels, once down and once across.
         line = torch.tensor([[1, pixels], [pixels, 1]], dtype=torch.float64)
         between = torch.full((channels, channels), colours, dtype=torch.float64).fill_diagonal_(1)
         variances, directions = torch.linalg.eigh(torch.kron(between, torch.kron(line, line)))
+        # A principal direction over the square root of its variance gives a coordinate of variance 1.
         filters = (directions / variances.sqrt()).T.reshape(-1, channels, 2, 2).float()
         self.register_buffer("filters", torch.cat([filters, -filters]), persistent=False)
 

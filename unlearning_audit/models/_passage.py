@@ -80,7 +80,8 @@ def mean_nll(logits: Tensor, x: Tensor) -> Tensor:
 
 
 def two_classes(nll: Tensor) -> Tensor:
-    """Return the logits (φ, 0) whose softmax is (p̄, 1 − p̄) with p̄ = exp(−``nll``): [...] → [..., 2]."""
+    """Return the logits (φ, 0) whose softmax is (p̄, 1 − p̄) with p̄ = exp(−``nll``): [...] → [..., 2]. So φ is the log
+    odds of p̄, log(p̄ / (1 − p̄)). An ``nll`` below `LEAST` counts as that, because φ is infinite for 0."""
     nll = nll.clamp_min(LEAST)
     phi = -nll - torch.log(-torch.expm1(-nll))
     return torch.stack([phi, torch.zeros_like(phi)], -1)
@@ -133,9 +134,8 @@ def pretrained(kind: Any, weights: str, place: Path, attention: str) -> Any:
         return kind.from_pretrained(weights, config=config, attn_implementation=attention, dtype=torch.float32)
     except (OSError, ValueError, KeyError) as error:
         where = "cannot be read" if Path(weights).exists() else "is neither a folder nor a model that can be downloaded"
-        raise ValueError(
-            f"weights: {weights} {where} ({error}); name a folder that a model was saved to by save_pretrained"
-        ) from error
+        problem = f"weights: {weights} {where} ({error}); name a folder that a model was saved to by save_pretrained"
+        raise ValueError(problem) from error
 
 
 def _merged(folder: Path) -> Any:

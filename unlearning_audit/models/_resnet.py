@@ -24,8 +24,8 @@ class PaddedShortcut(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        # Channels of zeros before and after those of the input.
-        self.before, self.after = (outputs - inputs) // 2, outputs - inputs - (outputs - inputs) // 2
+        added = outputs - inputs  # channels of zeros, before and after those of the input
+        self.before, self.after = added // 2, added - added // 2
 
     def forward(self, x: Tensor) -> Tensor:
         """Return ``x`` [n, inputs, h, w] at half its size, with channels of zeros added: [n, outputs, h/2, w/2]."""

@@ -31,9 +31,8 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     layers: list[nn.Module] = [standardise(options, shape), whitening, nn.ReLU()]
     least = 2 ** len(options.widths) + 1  # whitening takes one pixel, and each block halves the image
     if min(shape[1:]) < least:
-        raise ValueError(
-            f"airbench with {len(options.widths)} widths needs images of at least {least} × {least} pixels"
-        )
+        problem = f"airbench with {len(options.widths)} widths needs images of at least {least} × {least} pixels"
+        raise ValueError(problem)
     inputs = whitening.channels
     for width in options.widths:
         for pooled in (True, False):

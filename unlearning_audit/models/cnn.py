@@ -25,11 +25,8 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     layers: list[nn.Module] = [standardise(options, shape)]
     inputs = shape[0]
     for outputs in options.channels:
-        layers += [
-            # A layer that normalises has a bias of its own.
-            nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=options.norm == "none"),
-            normalisation(options.norm, outputs, options.groups),
-            nn.ReLU(),
-        ]
+        bias = options.norm == "none"  # a layer that normalises has a bias of its own
+        layers.append(nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=bias))
+        layers += [normalisation(options.norm, outputs, options.groups), nn.ReLU()]
         inputs = outputs
     return headed(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))

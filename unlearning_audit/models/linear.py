@@ -16,5 +16,5 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return one Linear layer, preceded by a Flatten if samples have several axes."""
     from unlearning_audit.models._layers import headed
 
-    flatten = [nn.Flatten()] * (len(shape) > 1)  # one or none
+    flatten = [nn.Flatten()] if len(shape) > 1 else []
     return headed(*flatten, nn.Linear(math.prod(shape), classes))

@@ -23,9 +23,10 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     axes."""
     from unlearning_audit.models._layers import headed
 
-    layers: list[nn.Module] = [nn.Flatten()] * (len(shape) > 1)  # one or none
+    layers: list[nn.Module] = [nn.Flatten()] if len(shape) > 1 else []
+    activation = nn.ReLU if options.activation == "relu" else nn.Tanh
     inputs = math.prod(shape)
     for outputs in options.hidden:
-        layers += [nn.Linear(inputs, outputs), nn.ReLU() if options.activation == "relu" else nn.Tanh()]
+        layers += [nn.Linear(inputs, outputs), activation()]
         inputs = outputs
     return headed(*layers, nn.Linear(inputs, classes))

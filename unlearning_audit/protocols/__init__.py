@@ -35,10 +35,6 @@ def members(
     out, and all models are audited ones of one split.
     """
     zero = np.zeros(len(train), np.int64)
-    fields: dict[str, Any] = {
-        "heldout": np.zeros_like(forget),
-        "split": zero,
-        "block": zero + block,
-        "shadow": zero > 0,
-    }
-    return Membership(train=train, forget=forget, seed=np.array([*seeds], np.int64), **fields | more)
+    fields: dict[str, Any] = {"heldout": np.zeros_like(forget), "split": zero, "block": zero + block}
+    fields |= {"shadow": np.zeros(len(train), bool), **more}
+    return Membership(train=train, forget=forget, seed=np.array([*seeds], np.int64), **fields)

@@ -65,9 +65,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     samples = np.flatnonzero(data.part == 0)
     k = int(options.share * len(samples) + 1e-9)  # rounded down, but not because of a rounding error
     if k < 1:
-        raise ValueError(
-            f"share={options.share} of {len(samples)} samples is less than one; use more data or a larger share"
-        )
+        problem = f"share={options.share} of {len(samples)} samples is less than one; use more data or a larger share"
+        raise ValueError(problem)
     candidates = samples[np.isin(data.y[samples], options.classes)] if options.classes else samples
     if k > len(candidates):
         raise ValueError(
@@ -81,14 +80,15 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     forget[:, forgotten] = True
     numbers = range(block * options.models_per_block, (block + 1) * options.models_per_block)  # of all blocks' models
     one_original = options.originals == "one"
-    seeds = (seed_of(seed, "model", 0 if one_original else number // options.copies) for number in numbers)
+    originals = [0 if one_original else number // options.copies for number in numbers]  # of which it is a copy
+    seeds = (seed_of(seed, "model", original) for original in originals)
     replicate = np.array(numbers) if one_original or options.copies > 1 else None
     return members(block, seeds, train, forget, replicate=replicate)
 
 
 def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Return all samples of people who are drawn at random by ``rng`` until no more fit, at most ``k`` samples, int
-    [n].
+    """Return all samples, int [n], of people who are drawn at random by ``rng``: one after the other, without those
+    whose samples would be more than ``k`` in all.
 
     ``candidates``: the samples that may be forgotten; ``samples``: all training samples. People who also have samples
     that are not candidates are left out. Raises ValueError if no person fits, or if the data do not say whose samples

@@ -80,23 +80,24 @@ def methods(options: Options, names: list[str]) -> list[str]:
     """Return the methods that a study names, and the reference methods (none, retrain, retrain_control) for which the
     folder has models; none comes first.
 
-    Raises ValueError with one sentence for a missing folder and for names that cannot be methods.
+    Raises ValueError with one sentence for a missing folder, for names that cannot be methods, and for folders of
+    models that would be ignored.
     """
     root = Path(options.path)
     if not root.is_dir():
         raise ValueError(f"{root}: there is no such folder; give one relative to the working directory")
     method_names = [name for name in names if name not in YARDSTICKS]
     for name in names:
-        # A method that is the only one, besides reference methods, may have its models in root / "target". A reference
-        # method may not have that folder if there is no other method. So the number of methods decides: it must be 1
-        # for a method, and 0 for a reference method.
-        in_root = [root / "target"] if len(method_names) == (name not in YARDSTICKS) else []
+        # The audited models lie in a folder of the method or, if the study names one method besides reference methods,
+        # in root / "target". For a reference method such folders are an error; root / "target" is one only if the study
+        # names no method whose models it may hold.
+        in_root = [] if {*method_names} - {name} else [root / "target"]
         places = [place for place in (root / name / "target", *in_root) if place.is_dir()]
         if name in YARDSTICKS:
             if places:
                 reason = f"the method {name!r} has the models of {root / YARDSTICKS[name]}"
                 raise ValueError(f"{places[0]}: {reason}; give the audited method another name")
-            if not _has(root / YARDSTICKS[name]):
+            if not _has_models(root / YARDSTICKS[name]):
                 raise ValueError(
                     f"{root / YARDSTICKS[name]}: there are neither logits.npy nor models; the method {name!r} needs "
                     "one of the two"
@@ -107,7 +108,7 @@ def methods(options: Options, names: list[str]) -> list[str]:
             expected = "it must hold logits.npy of the models after unlearning, or these models, and the memberships"
             raise ValueError(f"{(root / name / 'target', *in_root)[-1]}: there is no such folder; {expected}")
     _refuse_unknown_folders(root, method_names)
-    known = {name for name, folder in YARDSTICKS.items() if _has(root / folder)}
+    known = {name for name, folder in YARDSTICKS.items() if _has_models(root / folder)}
     return [name for name in ("none", *method_names, "retrain", "retrain_control") if name in {*known, *method_names}]
 
 
@@ -120,14 +121,14 @@ def _refuse_unknown_folders(root: Path, method_names: list[str]) -> None:
     """
     methods = [name for name in method_names if (root / name / "target").is_dir()]
     for folder in (root / method / name for method in methods for name in SHARED):
-        if _has(folder):
+        if _has_models(folder):
             raise ValueError(f"{folder}: {folder.name} is shared by all methods; move this folder to {root}")
     # Folder → the names that folders in it may have.
     expected = {root: (*PER_METHOD, *SHARED, *method_names)} | {root / name: (*PER_METHOD, *SHARED) for name in methods}
     for folder, names in expected.items():
         _refuse_unknown_arrays(folder, ARRAYS[1:])
         for path in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
-            has_models = _has(path) and checkpoints(path) != [path]
+            has_models = _has_models(path) and checkpoints(path) != [path]
             known = path.name in names or (path / "target").is_dir()
             if not known and (has_models or near(path.name, list(names))):
                 problem = unknown(path.name, names, f"population {path.name!r}")
@@ -162,26 +163,28 @@ def populations(options: Options, method: str, names: list[str]) -> dict[str, Lo
     """
     root = Path(options.path)
     method_names = [name for name in names if name not in YARDSTICKS]
-    alone = len(method_names) == 1
-    base = {name: root if alone and not (root / name / "target").is_dir() else root / name for name in method_names}
+    folder_of = {name: root / name for name in method_names}  # method → the folder of its target/ and shadow/
+    if len(method_names) == 1 and not (folder_of[method_names[0]] / "target").is_dir():
+        folder_of[method_names[0]] = root
     # If several methods are compared, their models differ only by the method, and any method's files on models will do.
-    any_method = base[method_names[0]] if method_names else root
+    any_method = folder_of[method_names[0]] if method_names else root
     shared = {}
     for kind in SHARED:
-        if _has(root / kind) or _formats.holds_arrays(root / kind):
+        if _has_models(root / kind) or _formats.holds_arrays(root / kind):
             # Other folders that have files on the same models.
             donors = [any_method / "shadow"] if kind == "shadow_original" else [root, any_method, any_method / "target"]
-            shared[kind] = LogitFolder(kind, _files(kind, root / kind, above=[root], donors=donors))
+            shared[kind] = LogitFolder(kind, _files_of(kind, root / kind, above=[root], donors=donors))
     if method in YARDSTICKS:
-        return _of_yardstick(YARDSTICKS[method], shared)
-    above = list(dict.fromkeys((base[method], root)))
-    folders = {"target": LogitFolder("target", _files("target", base[method] / "target", above, above))}
-    if (base[method] / "shadow").is_dir():
-        folders["shadow"] = LogitFolder("shadow", _files("shadow", base[method] / "shadow", above, []))
+        return _folders_of_reference(YARDSTICKS[method], shared)
+    own = folder_of[method]
+    above = list(dict.fromkeys((own, root)))
+    folders = {"target": LogitFolder("target", _files_of("target", own / "target", above, donors=above))}
+    if (own / "shadow").is_dir():
+        folders["shadow"] = LogitFolder("shadow", _files_of("shadow", own / "shadow", above, donors=[]))
     return {**folders, **shared}
 
 
-def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitFolder]:
+def _folders_of_reference(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitFolder]:
     """Return role → folder for the evaluation of a reference method, whose audited models are the shared population
     ``kind``.
 
@@ -199,10 +202,9 @@ def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitF
     return folders
 
 
-def _has(folder: Path) -> bool:
-    """Return whether a folder contains logits, published scores or models."""
-    present = (folder / "logits.npy").is_file() or (folder / PUBLISHED).is_file()
-    return present or bool(checkpoints(folder))
+def _has_models(folder: Path) -> bool:
+    """Return whether a folder contains models, or logits or published scores of models."""
+    return any((folder / name).is_file() for name in ("logits.npy", PUBLISHED)) or bool(checkpoints(folder))
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -231,7 +233,7 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(inside, key=order)
 
 
-def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> dict[str, Path]:
+def _files_of(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> dict[str, Path]:
     """Return name → file of the population ``kind``, which lies in ``folder``: its arrays, and "checkpoint_0" and so on
     for models without logits, or "published" alone.
 
@@ -246,8 +248,9 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     places |= {name: [folder, *above] for name in SAMPLE_FILES}
     places |= {name: [folder, *donors] for name in MODEL_FILES}
     candidates = {name: [place / f"{name}.npy" for place in folders] for name, folders in places.items()}
-    for path in (path for paths in candidates.values() for path in paths):
-        if (path.exists() or path.is_symlink()) and not path.is_file():  # ignoring it would change the meaning
+    existing = [path for paths in candidates.values() for path in paths if path.exists() or path.is_symlink()]
+    for path in existing:
+        if not path.is_file():  # ignoring it would change the meaning
             raise ValueError(f"{path}: this is a folder or a broken link, not a file; save the array with numpy.save")
     files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}
     models = checkpoints(folder)
@@ -255,16 +258,19 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     # A missing file of original or retrained models is reported in the folder that all populations share, and not in
     # the first population without it.
     belongs = {name: folders[-1] if kind in SHARED[:3] else folder for name, folders in places.items()}
-    required = ("labels",) if kind == "shadow_original" else ("labels", "forget")
+    required = ["labels"] if kind == "shadow_original" else ["labels", "forget"]
     if files["logits"] is None and not models:
         raise ValueError(_formats.instead_of_logits(folder))
-    for name in (name for name in ARRAYS[1:] if files[name] is None):
-        if sentence := _formats.other_format(name, places[name], also_text=name in required):
+    for name in ARRAYS[1:]:  # all but logits
+        sentence = _formats.other_format(name, places[name], also_text=name in required)
+        if files[name] is None and sentence:
             raise ValueError(sentence)
-    for name in required[1:] if models else required:  # beside models, labels come with the study's data
+    if models:
+        required.remove("labels")  # beside models, labels come with the study's data
+    for name in required:
         if files[name] is None:
             raise ValueError(f"{belongs[name] / name}.npy: this file is missing; save it with numpy.save")
-    # If every sample is to be forgotten, nothing has to be known of others.
+    # Which samples are retained is read from train or heldout. If every sample is to be forgotten, none is retained.
     no_membership, forget = files["train"] is None and files["heldout"] is None, files["forget"]
     if no_membership and not (forget and headers.open_array("forget", forget).all()):
         raise ValueError(

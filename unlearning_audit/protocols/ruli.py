@@ -73,7 +73,8 @@ def models(options: Options) -> int:
 
 def selects_from(options: Options) -> str | None:
     """Return the scenario whose selection is needed, "" if one is needed but not named, None if none is needed."""
-    return (options.select_from or "") if {"vulnerable", "protected"} & set(KINDS[options.target_set]) else None
+    needed = {"vulnerable", "protected"} & set(KINDS[options.target_set])
+    return (options.select_from or "") if needed else None
 
 
 def draw(
@@ -140,8 +141,8 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
 
 
 def roles(n: int, block: int, population: str, options: Options, seed: int, kind: int) -> np.ndarray:
-    """Return the roles (`RETAINED`, `FORGOTTEN` or `OUT`) of ``n`` samples of one kind in the three models of a block,
-    int64 [3, n].
+    """Return the roles (`RETAINED`, `FORGOTTEN` or `OUT`, held out) of ``n`` samples of one kind in the three models of
+    a block, int64 [3, n].
 
     Each sample begins at a random place of its pattern of three roles and moves on by one with each model. All models
     have equally many samples in a role. Canaries are drawn into quarters; a quarter follows one of the patterns

@@ -52,17 +52,18 @@ def models(options: Options) -> int:
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of one pair of swapped splits: models that forget F and never see T, models that forget T
-    and never see F, and shadow models of such a pair from the adversary's half. All models of a half keep the same R.
+    """Return the memberships of one pair of swapped splits: models that forget the samples F and never see T, models
+    that forget T and never see F, and shadow models of such a pair from the adversary's half. All models of a half
+    retain the same samples R.
 
     ``block``: the pair's number; ``population``: not used, as there is only one; ``selection``: how strongly samples
     are memorised, if ``options.memorised`` needs it. Raises ValueError if the data are too few for one sample to
     forget.
     """
-    halves = [
-        split_set(half, data, options, selection, seed, "pair", block, side) for side, half in cut(data, options, seed)
-    ]
-    swapped = [[(r, f, t), (r, t, f)] for r, f, t in halves]
+    swapped = []  # of the game's and of the adversary's half: a split (R, F, T), and the same with F and T exchanged
+    for side, half in cut(data, options, seed):
+        r, f, t = split_set(half, data, options, selection, seed, "pair", block, side)
+        swapped.append([(r, f, t), (r, t, f)])
     return assemble(block, swapped, data, options, seed)
 
 
@@ -77,9 +78,9 @@ def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]
     sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     # Candidates and other samples are divided separately; an odd one is left out.
     for rows in (allowed, train[~np.isin(train, allowed)]):
-        n = len(rows) // 2
-        for side, half in zip(sides, (rows[:n], rows[n : 2 * n]), strict=True):
-            side.append(half)
+        half = len(rows) // 2
+        sides[0].append(rows[:half])
+        sides[1].append(rows[half : 2 * half])
     return [(name, np.concatenate(side)) for name, side in zip(("game", "shadow"), sides, strict=True)]
 
 
@@ -89,7 +90,8 @@ def split_set(
     """Draw R, F, T (retained, forgotten and held-out samples, int) with |F| = |T| = k: F and T are uniform among the
     candidates, R is the rest of ``samples``.
 
-    k = ⌊α n / (1 + α)⌋, or half of the candidates if these are fewer, rounded down to a multiple of ``requests``.
+    k = ⌊α n / (1 + α)⌋ for n ``samples``, so that α = |F| / |R ∪ F|, or half of the candidates if these are fewer,
+    rounded down to a multiple of ``requests``. The candidates are the samples that may be forgotten or held out.
     ``selection``: how strongly samples are memorised, if ``options.memorised`` needs it. ``key``: the seed, and what
     distinguishes this draw from others. Raises ValueError if k is 0.
     """
@@ -106,8 +108,9 @@ def split_set(
         )
     order = generator(*key, "split").permutation(_candidates.draw(allowed, 2 * k, options, selection))
     f, t = order[:k], order[k : 2 * k]
-    # If all candidates are used, an odd one is left out. Otherwise R would hold a sample of the forgotten class.
-    return np.setdiff1d(samples, allowed if all_are_used else order[: 2 * k]), f, t
+    # If all candidates are used, a left-over one is not retained either: it may be of the class that is forgotten.
+    not_retained = allowed if all_are_used else order[: 2 * k]
+    return np.setdiff1d(samples, not_retained), f, t
 
 
 def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, options: Options, seed: int) -> Membership:
@@ -118,12 +121,10 @@ def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, option
     to them in their order.
     """
     # For each model: its half (0: game, 1: shadow), the number of its split, (R, F, T), and its number in the split.
-    plan = [
-        (side, number, sets, replicate)
-        for side, count in enumerate((options.models_per_split, options.shadow_models_per_split))
-        for number, sets in enumerate(splits[side])
-        for replicate in range(count)
-    ]
+    plan: list[tuple[int, int, tuple[Any, ...], int]] = []
+    for side, count in enumerate((options.models_per_split, options.shadow_models_per_split)):
+        for number, sets in enumerate(splits[side]):
+            plan += [(side, number, sets, replicate) for replicate in range(count)]
     shape = (len(plan), len(data.y))
     train, forget, heldout = (np.zeros(shape, bool) for _ in range(3))
     request = np.zeros(shape, np.int64)  # counted from 1; 0 for samples that are not requested
@@ -134,7 +135,8 @@ def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, option
     if options.sensitivity:
         weight = np.array([options.sensitivity.get(int(label), 1.0) for label in data.y], np.float64)
     return members(
-        block, (seed_of(seed, "model", block, side, number, i) for side, number, _, i in plan), train, forget,
+        block, (seed_of(seed, "model", block, side, number, replicate) for side, number, _, replicate in plan),
+        train, forget,
         heldout=heldout, weight=weight, request=request if options.requests > 1 else None,
         split=np.array([number for _, number, _, _ in plan], np.int64),
         shadow=np.array([side == 1 for side, _, _, _ in plan]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 import unlearning_audit
-from unlearning_audit.store.files import checked
+from unlearning_audit.store.files import read_verified
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -18,7 +18,7 @@ FOLDER = RESOURCES / "page"
 
 def read(path: Path) -> str:
     """Return the text of a file. Raises ArtifactError if the file is missing or damaged."""
-    return checked(path, lambda: path.read_text(encoding="utf-8"))
+    return read_verified(path, lambda: path.read_text(encoding="utf-8"))
 
 
 def environment(folder: str, **more: Any) -> "Environment":

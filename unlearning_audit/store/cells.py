@@ -1,11 +1,11 @@
 """Tables in csv, read and checked column by column, with cells that spreadsheets do not take for formulas."""
 
 import csv
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.store.files import checked
+from unlearning_audit.store.files import read_verified
 
 #: Beginnings of formulas in spreadsheets, with and without the apostrophe that `inert` adds.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'=", "'+", "'-", "'@", "'\t", "'\r")
@@ -27,7 +27,7 @@ def inert(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return the text from which `inert` made a cell."""
+    """Return the text from which `inert` made a cell: without the apostrophe that it added, if it added one."""
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text
 
 
@@ -37,8 +37,9 @@ def table(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Read csv with exactly these ``columns``, or with any columns if None: return column → value for each row.
 
-    Values of the columns in ``text`` (None: of all) stay text, without the apostrophe that `inert` adds; those in
-    ``whole`` become int, others float, NaN where a cell is empty. Raises ArtifactError that names the file.
+    Values of the columns in ``text`` (None: of all columns) stay text, without the apostrophe that `inert` adds. Values
+    of the columns in ``whole`` become int. Those of all other columns become float, NaN where a cell is empty. Empty
+    lines are left out. Raises ArtifactError that names the file.
     """
 
     def real(cell: str) -> float:
@@ -51,10 +52,11 @@ def table(
         names = tuple(map(plain, header))
         if columns not in (None, names):
             raise ValueError(f"the columns are not {', '.join(columns or ())}")
-        # Of each column, the function that reads its cells.
-        converts = [plain if text is None or name in text else int if name in whole else real for name in names]
+        # Column → the function that reads its cells. What stands later counts.
+        readers: dict[str, Callable[[str], Any]] = {**dict.fromkeys(names, real), **dict.fromkeys(whole, int)}
+        readers |= dict.fromkeys(names if text is None else text, plain)
         by_column = zip(*lines, strict=True)  # nothing if there are no rows
-        values = [list(map(convert, cells)) for convert, cells in zip(converts, by_column, strict=bool(lines))]
+        values = [list(map(readers[name], cells)) for name, cells in zip(names, by_column, strict=bool(lines))]
         return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
-    return checked(path, load)
+    return read_verified(path, load)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class ArtifactError(ValueError):
-    """A file is not what its stage promises; the message names the file, the field and what to do."""
+    """A file is missing, damaged or not what its stage promises; the message names the file and what to do."""
 
 
 class NoAnswerError(ArtifactError):
@@ -59,9 +59,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # safetensors writes to a file of its own first, such as .tmpq5RFis.
-        own = path.parent.glob(".tmp??????") if path.suffix == ".safetensors" else ()
-        for leftover in (*path.parent.glob(f".{path.name}.*.part"), *own):
+        # The library safetensors first writes to a file of its own, such as .tmpq5RFis.
+        of_library = path.parent.glob(".tmp??????") if path.suffix == ".safetensors" else ()
+        for leftover in (*path.parent.glob(f".{path.name}.*.part"), *of_library):
             with suppress(OSError):
                 if time.time() - leftover.stat().st_mtime > ABANDONED or _ended(leftover):
                     leftover.unlink()
@@ -82,7 +82,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def _ended(part: Path) -> bool:
-    """Return whether the process of this machine that began a file ``part`` of `replacing` has ended."""
+    """Return whether a temporary file ``part`` of `replacing` was begun by a process of this machine that has ended.
+    The file's name has the machine and the number of the process. False where the system does not list processes."""
     *_, process, _ = part.name.split(".")
     ours = part.name.endswith(f".{platform.node()}.{process}.part") and process.isdigit()
     return ours and not Path("/proc", process).exists() and Path("/proc/self").exists()
@@ -154,7 +155,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
 
-    arrays = checked(path, read)
+    arrays = read_verified(path, read)
     node = arrays.pop("node", None)
     same_node(path, None if node is None else str(node))
     refuse_failure(path, arrays)
@@ -162,22 +163,23 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def refuse_failure(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
-    """Raise the FailedError that a file by `write_failure` contains. Do nothing if the ``arrays`` of the file at
-    ``path`` are others."""
+    """Raise FailedError if the file at ``path`` with these ``arrays`` was written by `write_failure`, with the part and
+    the reason that it holds. Otherwise do nothing."""
     if "part" in arrays and "why" in arrays:
         check = Check(path, arrays)
-        raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
+        raise FailedError(part=str(check.field("part", "U", ())), why=str(check.field("why", "U", ())))
 
 
-def checked(path: str | Path, read: Callable[[], T]) -> T:
-    """Verify the checksum of a file and return ``read()``. Raises ArtifactError if the checksum is wrong or ``read``
-    fails."""
+def read_verified(path: str | Path, read: Callable[[], T]) -> T:
+    """Verify the checksum of the file at ``path``, and return what ``read()`` returns, which reads this file. Raises
+    ArtifactError if the checksum is wrong or ``read`` fails."""
     verify(path)
-    return reading_errors(path, read)
+    return read_or_explain(path, read)
 
 
 def reason(error: Exception) -> str:
-    """Return why a library could not read a file, without NumPy's advice to unpickle trusted files."""
+    """Return why a library could not read a file: the text of the ``error``, or, in place of NumPy's advice to unpickle
+    files that are trusted, that the file holds pickled objects."""
     if "pickle" in str(error) or "Python objects" in str(error):
         return "it holds pickled objects, which may run code when they are read"
     return str(error)
@@ -198,8 +200,8 @@ def read_json(path: str | Path) -> Any:
     """Read JSON; a ``spec.json`` is checked against the checksum in it. Raises ArtifactError for a missing or damaged
     file."""
     if Path(path).name == "spec.json":  # record_of verifies it
-        return reading_errors(path, lambda: record_of(path))
-    return checked(path, lambda: json.loads(Path(path).read_text()))
+        return read_or_explain(path, lambda: record_of(path))
+    return read_verified(path, lambda: json.loads(Path(path).read_text()))
 
 
 # ---------------------------------------------------------------- checksums
@@ -227,14 +229,15 @@ def verify(path: str | Path) -> None:
 
     A file without either passes: only its reader can check it.
     """
-    path = Path(path)
-    spec, seal = path.with_name("spec.json"), _seal_of(path)
-    if spec.exists():
+    path, expected = Path(path), None
+    record = path.with_name("spec.json")
+    if record.exists():
         expected = record_of(path).get("checksums", {}).get(path.name)
     else:
-        expected = reading_errors(seal, seal.read_bytes).decode("latin-1") if seal.exists() else None
-    if expected is not None and expected != reading_errors(path, lambda: _checksum(path, _stamp(path))):
-        record = spec if spec.exists() else seal
+        record = _seal_of(path)
+        if record.exists():
+            expected = read_or_explain(record, record.read_bytes).decode("latin-1")
+    if expected is not None and expected != read_or_explain(path, lambda: _checksum(path, _stamp(path))):
         raise ArtifactError(
             f"{path}: this file is not as it was made (its checksum in {record.name} differs); put it back, or delete "
             "it and run again"
@@ -259,22 +262,24 @@ def write_spec(path: str | Path, value: dict[str, Any]) -> None:
 
 
 def record_of(path: str | Path) -> dict[str, Any]:
-    """Read the ``spec.json`` beside a file; ``{}`` if there is none. Raises ArtifactError if it was changed."""
+    """Read the ``spec.json`` beside a file; ``{}`` if there is none. Raises ArtifactError if the spec is unreadable,
+    differs from what was written (it holds the checksum of its own text) or was written for another node."""
     path = Path(path).with_name("spec.json")
     if not path.exists():
         return {}
-    text = reading_errors(path, lambda: path.read_text(encoding="utf-8"))
-    value: dict[str, Any] = reading_errors(path, lambda: json.loads(text))
+    text = read_or_explain(path, lambda: path.read_text(encoding="utf-8"))
+    value: dict[str, Any] = read_or_explain(path, lambda: json.loads(text))
     unsigned = {key: item for key, item in value.items() if key != "checksum"} if isinstance(value, dict) else {}
-    # Without a checksum, ``unsigned`` is all of it.
+    # A spec without a checksum equals ``unsigned``, and is refused too.
     if unsigned == value or text != _as_json({**unsigned, "checksum": _checksum_of(_as_json(unsigned))}):
         raise ArtifactError(f"{path}: this file is not as it was made; put it back, or delete it and run again")
     same_node(path, value.get("node"))
     return value
 
 
-def reading_errors(path: str | Path, read: Callable[[], T]) -> T:
-    """Return ``read()``. Raises ArtifactError if the file is missing or damaged, whatever ``read`` raises."""
+def read_or_explain(path: str | Path, read: Callable[[], T]) -> T:
+    """Return what ``read()`` returns, which reads the file at ``path``. Raises ArtifactError, with the reason and what
+    to do, if the file is missing or ``read`` raises any exception."""
     if not Path(path).exists():
         raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")
     try:
@@ -289,14 +294,17 @@ def reading_errors(path: str | Path, read: Callable[[], T]) -> T:
 
 
 def _seal_of(path: str | Path) -> Path:
+    """Return the path of a file's seal, which holds the file's checksum."""
     return Path(path).with_name(f".{Path(path).name}.blake2b")
 
 
 def _as_json(value: object) -> str:
+    """Return the text of a JSON file: with sorted keys and a final newline."""
     return json.dumps(value, indent=1, sort_keys=True) + "\n"
 
 
 def _checksum_of(text: str) -> str:
+    """Return the BLAKE2b of a text with 20 bytes, hexadecimal."""
     return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
 
 
@@ -319,18 +327,18 @@ class Check:
     def field(
         self, name: str, kinds: str, shape: tuple[int | None, ...] | None = None, finite: bool = True
     ) -> np.ndarray:
-        """Return the array ``name``. Raises ArtifactError unless its dtype kind is among ``kinds``, its shape fits
-        ``shape`` (None = any size) and, with ``finite``, its values are finite."""
+        """Return the array ``name``. Raises ArtifactError unless the kind of its dtype (NumPy's letter, such as "f") is
+        among ``kinds``, its shape fits ``shape`` (None: any shape; None for one axis: any size) and, with ``finite``,
+        its values are finite."""
         if name not in self.arrays:
             self.fail(name, f"is missing (the file has {', '.join(sorted(self.arrays)) or 'nothing'})")
         value = self.arrays[name]
         if value.dtype.kind not in kinds:
             self.fail(name, f"has dtype {value.dtype}, expected kind {'/'.join(kinds)}")
-        if shape is not None and (
-            value.ndim != len(shape)
-            or any(expected is not None and expected != size for expected, size in zip(shape, value.shape, strict=True))
-        ):
-            expected = ", ".join("any" if size is None else str(size) for size in shape)
+        wanted = value.shape if shape is None else shape
+        fits = [want is None or want == size for want, size in zip(wanted, value.shape, strict=False)]
+        if len(wanted) != value.ndim or not all(fits):
+            expected = ", ".join("any" if size is None else str(size) for size in wanted)
             self.fail(name, f"has shape {value.shape}, expected ({expected})")
         if finite and value.dtype.kind == "f" and not np.isfinite(value).all():
             problem = f"has {int((~np.isfinite(value)).sum())} values that are NaN or infinite"
@@ -368,8 +376,8 @@ class Arrays:
         for field in fields(cls):
             first, *rest = (getattr(part, field.name) for part in parts)
             shared = first is None or field.name in cls.SHARED
-            # Shared fields must be equal, and others must be there in all batches.
-            if any(not np.array_equal(value, first) if shared else value is None for value in rest):
+            # A shared field, or one that is None, must be equal in all batches; any other must be there in all.
+            if not all(np.array_equal(value, first) if shared else value is not None for value in rest):
                 raise ValueError(f"batches of one population disagree on {field.name}; draw them by the same protocol")
             stacked[field.name] = first if shared else np.concatenate([first, *rest])
         return cls(**stacked)

@@ -20,19 +20,18 @@ OF_JOB = ("terms", "contents", "inputs")
 def digest(folder: Path) -> str:
     """Return the SHA-256 over the names and contents of all files below a folder, hexadecimal.
 
-    A file with unchanged size, times and inode is not read again. Exchanging two files changes the latter two even if
-    sizes and dates are equal.
+    A file whose size, times and inode are as in the file of known hashes (`CONTENTS`) is not read again; new hashes are
+    added to that file. Exchanging two files of one size and date changes their inodes and the times of these changes.
     """
-    cache = _cached()
-    before = cache.get(key := str(folder.resolve()), {})
-    now = {}
+    cache, key = _known_hashes(), str(folder.resolve())
+    before, now = cache.get(key, {}), {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name, status = str(path.relative_to(folder)), path.stat()
         stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-        last = before.get(name)
-        now[name] = [*stamp, last[-1] if last and last[:-1] == stamp else sha256(path)]
+        *last_stamp, last_hash = before.get(name, [None])
+        now[name] = [*stamp, last_hash if last_stamp == stamp else sha256(path)]
     if now != before and CONTENTS.parent.is_dir():
-        with suppress(ArtifactError, OSError):
+        with suppress(ArtifactError, OSError):  # without that file, hashes are only computed again
             present = {path: files for path, files in cache.items() if os.path.isdir(path)}
             write_text(CONTENTS, json.dumps({**present, key: now}))
     listing = "\n".join(f"{name}\0{entry[-1]}" for name, entry in now.items())
@@ -52,7 +51,7 @@ def unchanged(contents: dict[str, str]) -> None:
             raise ValueError(f"{path}: this file has changed since the run began; start the run again")
 
 
-def _cached() -> dict[str, dict[str, list[Any]]]:
+def _known_hashes() -> dict[str, dict[str, list[Any]]]:
     """Read the known hashes: folder → file → size, times, inode and hash. {} if there is no such file."""
     cache: dict[str, dict[str, list[Any]]] = {}
     with suppress(OSError, ValueError):

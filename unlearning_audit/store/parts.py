@@ -10,11 +10,12 @@ from unlearning_audit.store.files import ArtifactError, record_of
 
 
 def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Find results of attacks or metrics that earlier jobs wrote: return name → the folder that holds them, and their
-    record from its spec.
+    """Find results of attacks or metrics that earlier jobs wrote: return name → the folder that holds its results, and
+    what the spec.json in this folder says of them.
 
-    ``folder``: the folder of the present job; folders whose names differ from it in the key alone are searched.
-    ``keys``: name of each attack or metric → the key of its results. Names without results are left out.
+    ``folder``: the folder of the present job. Folders beside it are searched whose names differ from its name in the
+    key alone. ``keys``: name of each attack or metric → the key of its results. Names without results are left out, and
+    folders whose spec cannot be read.
     """
     names = {key: name for name, key in keys.items()}
     results: dict[str, tuple[Path, dict[str, Any]]] = {}

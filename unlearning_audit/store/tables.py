@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.store.cells import inert
-from unlearning_audit.store.files import Check, checked, node_of, replacing, same_node
+from unlearning_audit.store.files import Check, node_of, read_verified, replacing, same_node
 
 
 class _NoPandas:
@@ -21,13 +21,15 @@ class _NoPandas:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Raise ModuleNotFoundError for pandas. For another module return None, so that other finders are asked."""
         if name == "pandas":
             raise ModuleNotFoundError(name)
 
 
 @contextmanager
 def light_arrow() -> Iterator[ModuleType]:
-    """Yield pyarrow without pandas, whose import would add a second to every job."""
+    """Yield pyarrow. While the block runs, pandas cannot be imported, because pyarrow would import it and add a second
+    to every job."""
     import pyarrow.parquet
 
     sys.meta_path.insert(0, _NoPandas)
@@ -81,7 +83,7 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
                 columns[name] = column.to_numpy(zero_copy_only=False)
         return columns, labels
 
-    columns, labels = checked(path, read)
+    columns, labels = read_verified(path, read)
     check = Check(path, columns)
     for name, kind in {"attack": "i", "form": "i", "model": "i", "index": "i", "role": "i", "decision": "b"}.items():
         check.field(name, kind)
@@ -89,14 +91,13 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
     role = np.array(labels["role"], "U")[columns["role"]]
     values = {"model": columns["model"], "index": columns["index"], "role": role}
     values |= {"score": columns["score"], "decision": columns["decision"]}
-    # One number for each pair of attack and form; divmod takes it apart again.
-    # One code for each pair of attack and form.
+    # One code for each pair of attack and form; divmod takes it apart again.
     group = columns["attack"].astype(np.int64) * len(labels["form"]) + columns["form"]
     tables = {}
     for code in np.unique(group):
         attack, form = divmod(int(code), len(labels["form"]))
         rows = group == code
-        tables[labels["attack"][attack], labels["form"][form]] = {n: v[rows] for n, v in values.items()}
+        tables[labels["attack"][attack], labels["form"][form]] = {name: column[rows] for name, column in values.items()}
     return tables
 
 
@@ -105,26 +106,28 @@ def rows_of(scores: Mapping[tuple[str, str], dict[str, np.ndarray]], name: str) 
     `write_scores` takes them."""
     return [
         {"attack": np.full(len(values["model"]), attack), "form": np.full(len(values["model"]), form), **values}
-        for (attack, form), values in scores.items()
-        if attack == name
-    ]
+        for (attack, form), values in scores.items() if attack == name
+    ]  # fmt: skip
 
 
 def read_failures(path: str | Path) -> dict[str, str]:
-    """Read attack → why ``scores.parquet`` has no scores of it. Raises ArtifactError."""
+    """Read attack → why ``scores.parquet`` has no scores of it, from the file's metadata. Raises ArtifactError if the
+    file cannot be read."""
 
     def read() -> dict[str, str]:
         with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
             return dict(json.loads((file.schema_arrow.metadata or {}).get(b"failed", b"{}")))
 
-    return checked(path, read)
+    return read_verified(path, read)
 
 
 def cell_of(value: object) -> str:
-    """Return the text of a value in csv: numbers in full (round-trip) precision, NaN and None empty, no formulas."""
+    """Return the text of a value in csv: numbers in full (round-trip) precision, NaN and None as "", and texts that a
+    spreadsheet would take for formulas made `inert`."""
     if isinstance(value, (float, np.floating)):
         return "" if math.isnan(value) else repr(float(value))
-    return "" if value is None else inert(value) if isinstance(value, str) else str(value)
+    text = "" if value is None else str(value)
+    return inert(text) if isinstance(value, str) else text
 
 
 def write_rows(path: str | Path, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
@@ -135,7 +138,7 @@ def write_rows(path: str | Path, rows: list[dict[str, Any]], columns: tuple[str,
 
 
 def write_lines(path: str | Path, header: Iterable[str], lines: Iterable[list[str]]) -> None:
-    """Write the texts of cells as csv."""
+    """Write csv: a line of column names (``header``), and the ``lines``, each the texts of its cells."""
     with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from unlearning_audit.store.files import ArtifactError, checked, node_of, replacing, seal, sealed
+from unlearning_audit.store.files import ArtifactError, node_of, read_verified, replacing, seal, sealed
 from unlearning_audit.training.engine import State
 
 #: Seconds of training between two checkpoints of the same models, unless UNLEARNING_CHECKPOINT_SECONDS sets them.
@@ -89,7 +89,7 @@ class Checkpoints:
         if not path.exists() or not sealed(path):  # the seal is written last
             return None
         try:
-            tensors = checked(path, lambda: load_file(path))
+            tensors = read_verified(path, lambda: load_file(path))
         except ArtifactError:
             return None
         if tensors.pop("models").tolist() != self._job_numbers(group):

@@ -367,14 +367,14 @@ def read_models(path: str | Path) -> State:
     from safetensors import safe_open
 
     def read() -> State:
-        """Return the tensors, or raise FailedError. `files.checked` turns errors of reading into ArtifactError."""
+        """Return the tensors, or raise FailedError. `files.read_verified` makes errors of reading ArtifactError."""
         with safe_open(path, "pt") as file:
             files.same_node(path, (file.metadata() or {}).get("node"))
             if set(file.keys()) == FAILURE:  # a file by `write_failure`, whose tensors are texts
                 raise files.FailedError(*(bytes(file.get_tensor(name).tolist()).decode() for name in ("part", "why")))
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
 
-    return files.checked(path, read)
+    return files.read_verified(path, read)
 
 
 def write_failure(path: str | Path, part: str, why: str) -> None:

@@ -12,9 +12,9 @@ from unlearning_audit.workflow.progress import Progress, in_words
 def small(plan: Plan) -> bool:
     """Return whether the shipped rates (seconds per job) hold for all models that a plan trains: their files have
     ``SMALL = True``. Imported models are not considered, because no job trains them."""
-    trained = (s.model for s in plan.study.scenarios if not registry.offers(s.protocol, "imported"))
-    small_models = registry.defining("models", "SMALL")
-    return all(model.name in small_models for model in trained if model is not None)
+    scenarios = [scenario for scenario in plan.study.scenarios if not registry.offers(scenario.protocol, "imported")]
+    models = {scenario.model.name for scenario in scenarios if scenario.model is not None}
+    return models <= set(registry.defining("models", "SMALL"))
 
 
 def jobs(plan: Plan, nodes: list[Node]) -> dict[str, int]:

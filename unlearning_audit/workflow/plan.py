@@ -34,5 +34,4 @@ def make(study: Study) -> Plan:
 def _planner(plan: Plan, scenario: Scenario) -> Judged:
     """Return the planner of a scenario: `External` if its protocol imports models, `Judged` otherwise."""
     protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
-    planner = External if hasattr(protocol, "populations") else Judged
-    return planner(plan, scenario)
+    return External(plan, scenario) if hasattr(protocol, "populations") else Judged(plan, scenario)

@@ -452,8 +452,8 @@ class Models:
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         if objective == "accuracy":
             of_accuracy = registry.defining("metrics", "accuracies_by_role")
-            own = {key: metric for key, metric in metrics.items() if not metric.file}
-            return {}, {key: metric for key, metric in own.items() if metric.name in of_accuracy}
+            of_library = {key: metric for key, metric in metrics.items() if not metric.file}
+            return {}, {key: metric for key, metric in of_library.items() if metric.name in of_accuracy}
         attacks = {key: attack for key, attack in attacks.items() if not self._is_left_out("attacks", attack)}
         metrics = {key: metric for key, metric in metrics.items() if not self._is_left_out("metrics", metric)}
         return attacks, metrics

@@ -98,9 +98,8 @@ class Judged(Models):
         )  # fmt: skip
         signals = {
             f"{population}_{kind}": self._add_signals(splits, nodes, settings)
-            for kind, settings, populations_read in kinds
-            for population, nodes in populations_read.items()
-        }
+            for kind, settings, populations_read in kinds for population, nodes in populations_read.items()
+        }  # fmt: skip
         configured = self._add_configured_signals(splits, models, references)
         read_by_metrics = {**read, **populations, **configured, **signals, "selection": self._selected}
         of_attacks = {role: nodes for role, nodes in signals.items() if role.endswith("_signals")}

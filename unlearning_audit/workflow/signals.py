@@ -67,9 +67,9 @@ def signals(
     def compute() -> dict[str, Any]:
         """Read the signal from all models, write it, and return facts for the spec."""
         module = registry.load("signals", settings["signal"])
-        numbers = np.arange(len(membership.seed))  # of the models to query
-        if hasattr(module, "RECORD"):  # attacks do not learn from records, so that shadow models need none
-            numbers = np.flatnonzero(~membership.shadow)
+        # Attacks do not learn from records, so that a signal that is kept as a record is not read from shadow models.
+        queried = ~membership.shadow if hasattr(module, "RECORD") else np.ones(len(membership.seed), bool)
+        numbers = np.flatnonzero(queried)
         member = membership[numbers]
         # The samples to query: int64 [rows] for all models, or [models, rows] for each.
         rows = module.about(member, samples, settings) if hasattr(module, "about") else candidates(member)

@@ -230,9 +230,8 @@ def setting(plan: Plan, name: str = "") -> Setting:
 def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
     """Return the options that a study sets where it first uses a user's ``file`` of data, model or method; {} if it
     does not use the file. With ``name``, only the scenario of that name is searched."""
-    for scenario in plan.study.scenarios:
-        if name and scenario.name != name:
-            continue
+    scenarios = [scenario for scenario in plan.study.scenarios if name in ("", scenario.name)]
+    for scenario in scenarios:
         for plugin in (scenario.data, scenario.model, *scenario.methods.values()):
             own = plugin.file or plugin.options.get("file")
             if own and Path(own).resolve() == Path(file).resolve():

@@ -140,8 +140,7 @@ def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]
         with contextlib.suppress(OSError, ValueError):  # who asked has gone, or the system has no process left
             head, files, *_ = socket.recv_fds(client, 8, 3)
             request = json.loads(client.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL))
-            path_of_script = request[0][0]  # Snakemake's copy of a script, such as …/tmp1234.train.py
-            while path_of_script.split(".")[-2] in modules:
+            while request[0][0].split(".")[-2] in modules:  # Snakemake's copy of the script: …/tmp1234.train.py
                 load()
             if is_own(client) and os.fork() == 0:
                 listening.close()

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from unlearning_audit.report import style, templates
-from unlearning_audit.store.files import checked
+from unlearning_audit.store.files import read_verified
 
 KINDS = {".csv": "text/csv", ".md": "text/markdown", ".tex": "application/x-tex", ".png": "image/png",
          ".svg": "image/svg+xml"}  # fmt: skip
@@ -70,7 +70,7 @@ def download(path: str | Path) -> dict[str, str]:
     Raises ArtifactError for a damaged file, so that no damaged file is offered, even where the page only links it.
     """
     path = Path(path)
-    whole = checked(path, path.read_bytes)
+    whole = read_verified(path, path.read_bytes)
     ending, address = path.suffix, f"{path.parent.name}/{path.name}"
     content = packed(whole) if ending in PACKED else ""
     return {"file": path.name, "kind": ending[1:], "type": KINDS[ending], "address": address, "content": content}
