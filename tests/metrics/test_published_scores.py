@@ -141,14 +141,14 @@ def test_tokens_of_two_samples_are_read_by_hand():
     readings = texts.text_readings(tokens, data, [])
     np.testing.assert_allclose(readings["probability"], [[0.25, 0.2]])
     np.testing.assert_allclose(readings[texts.LOSS], -np.log([[0.25, 0.2]]))
-    np.testing.assert_allclose(readings[texts.LEAST], np.log([[0.125, 0.2]]))
+    np.testing.assert_allclose(readings[texts.MIN_K], np.log([[0.125, 0.2]]))
 
 
 def test_wrong_answers_are_compared_by_hand():
     """The wrong answers of the first sample are rows 2 and 3, its paraphrase row 4; the second has one wrong answer."""
     mean = np.log([[0.5, 0.3, 0.2, 0.1, 0.4]])
     views = {"perturbed": np.array([[2, 3], [3, -1], *[[-1, -1]] * 3]), "paraphrase": np.array([[4], *[[-1]] * 4])}
-    columns = texts.of_views(mean, SimpleNamespace(views=views.get))
+    columns = texts.answer_readings(mean, SimpleNamespace(views=views.get))
     ratio = np.array([math.sqrt(0.02) / 0.4, 1 / 3])
     expected = {
         texts.RATIO: np.log(ratio), "truth_ratio": ratio, "truth_ratio_utility": 1 - ratio,
@@ -158,7 +158,7 @@ def test_wrong_answers_are_compared_by_hand():
     for name, value in expected.items():
         np.testing.assert_allclose(columns[name][0, :2], value)
         assert np.isnan(columns[name][0, 2:]).all()
-    assert texts.of_views(mean, SimpleNamespace(views=lambda kind: np.zeros((5, 0), int))) == {}
+    assert texts.answer_readings(mean, SimpleNamespace(views=lambda kind: np.zeros((5, 0), int))) == {}
 
 
 def models(loss, forget=(1, 1, 0, 0), **changes) -> Published:
@@ -170,7 +170,7 @@ def models(loss, forget=(1, 1, 0, 0), **changes) -> Published:
 
 
 def compared(audited, retrained=None):
-    return {(line.metric, line.role): line for line in texts.of(audited, retrained, audited.data)}
+    return {(line.metric, line.role): line for line in texts.published_rows(audited, retrained, audited.data)}
 
 
 def test_loss_and_perplexity_are_those_of_each_side_and_no_less_than_nothing():
@@ -204,7 +204,7 @@ def test_utility_is_the_harmonic_mean_of_its_terms():
     row, *_ = (
         line
         for terms in (4, 5)  # without one of them there is no mean
-        for line in texts.of(published(*sides, readings=names[:terms], values=values[:terms], heldout=at > 9,
+        for line in texts.published_rows(published(*sides, readings=names[:terms], values=values[:terms], heldout=at > 9,
                                        test=at[0] > 3), None, data)
         if line.metric == "model_utility"
     )  # fmt: skip
@@ -218,7 +218,7 @@ def test_models_and_retrained_ones_are_compared_where_both_have_values():
 
     def reading(least, ratio):
         values = np.array([[1.0] * 4, least, ratio])[:, None]
-        return published([1, 1, 0, 0], readings=[texts.LOSS, texts.LEAST, texts.RATIO], values=values)
+        return published([1, 1, 0, 0], readings=[texts.LOSS, texts.MIN_K, texts.RATIO], values=values)
 
     audited, retrained = reading([4.0, 2, 3, 1], [5.0, 2, 9, 9]), reading([3.0, 1, 2, 4], [1.0, 3, 9, 9])
     rows = compared(audited, retrained)

@@ -35,7 +35,7 @@ def evaluation_of(samples: int, subject=None):
 
 def test_the_attack_of_a_pair_is_chosen_in_other_pairs():
     first, other = (SimpleNamespace(block=k, means="ab", leads={"a": 1 - k, "b": k}) for k in (0, 1))
-    assert records._strongest(first, [first, other]) == ("b", 1)
+    assert records._strongest_attack(first, [first, other]) == ("b", 1)
 
 
 def test_models_that_forgot_nothing_are_recognised_and_retrained_ones_are_not(tmp_path):
@@ -65,7 +65,7 @@ def test_attacks_that_read_every_sample_of_both_sides_may_speak_and_the_control_
     named = {("confidence", ""): whole, ("random", ""): whole, ("shadow", "seen"): whole, ("kde", ""): partly}
     evaluation = SimpleNamespace(scores={key: (score, None) for key, score in named.items()})
     member = SimpleNamespace(forget=forget, heldout=heldout)
-    assert list(records.usable(evaluation, whole, member)) == ["phi", "confidence", "shadow/seen"]
+    assert list(records.usable_scores(evaluation, whole, member)) == ["phi", "confidence", "shadow/seen"]
 
 
 @pytest.mark.parametrize(("pairs", "attack"), [(1, "phi"), (2, "confidence turned round")])

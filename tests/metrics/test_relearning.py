@@ -97,7 +97,7 @@ def test_a_batch_of_shadow_models_alone_adds_nothing(tmp_path):
     whole = cases.store(tmp_path / "whole.npz", cases.members(), np.full(5, 0.5))
     nobody = Relearned.empty(cases.STEPS, np.array([399]), np.zeros(0, np.int64))
     nobody.write(tmp_path / "nobody.npz")
-    expected, both = Relearned.read(whole), relearn.stacked([whole, str(tmp_path / "nobody.npz")])
+    expected, both = Relearned.read(whole), relearn.joined_record([whole, str(tmp_path / "nobody.npz")])
     columns = np.searchsorted(both.index, expected.index)
     for name in ("right", "taught"):
         np.testing.assert_array_equal(getattr(both, name)[..., columns], getattr(expected, name))
@@ -181,7 +181,7 @@ def steps_of(audited, reference, steps=STEPS, goal=0.95, split=None, block=None)
         SimpleNamespace(steps=steps, right=(steps >= np.array(at)[:, None])[..., None]) for at in (audited, reference)
     )
     groups = {"split": one if split is None else split, "block": one if block is None else block}
-    return relearn.index(*sides, np.ones((len(one), 1), bool), np.full(len(one), goal), **groups)
+    return relearn.steps_ratio(*sides, np.ones((len(one), 1), bool), np.full(len(one), goal), **groups)
 
 
 NEVER = math.inf

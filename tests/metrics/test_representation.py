@@ -102,7 +102,7 @@ def test_intervals_cover_likeness_and_gap(tmp_path, member):
     world, rng, hits, repeats = World(tmp_path, member), np.random.default_rng(2), np.zeros(2), 40
     for _ in range(repeats):
         table = {
-            row.metric: row for row in representation.compared(world.evaluation(*populations(world, rng).values()))
+            row.metric: row for row in representation.cka_rows(world.evaluation(*populations(world, rng).values()))
         }
         hits += [table[name].ci_low <= value <= table[name].ci_high for name, value in TRUTH.items()]
     assert (hits >= 0.9 * repeats).all(), hits

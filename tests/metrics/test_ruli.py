@@ -137,7 +137,7 @@ KEPT = SHADOWS.train & ~SHADOWS.forget
 
 
 def asked(targets=TARGETS, shadows=SHADOWS, **options):
-    return ruli.score(targets, shadows, ruli.Options(**options))
+    return ruli.score_tests(targets, shadows, ruli.Options(**options))
 
 
 def aucs(targets=TARGETS, shadows=SHADOWS):

@@ -226,7 +226,7 @@ def test_the_direction_of_an_attack_is_that_of_its_ranks():
         (few[:, :2], few[:, :2], 1), (-few[:, :2], few[:, :2], -1),
         (np.array([[0.0, 0.0, 0.0, 1.0]]), few, 1),  # equal scores share their mean rank, however many they are
     ):  # fmt: skip
-        assert swap.familiar(score=score, phi=confidence, rows=np.ones(confidence.shape, bool)) == direction
+        assert swap.familiar_direction(score=score, phi=confidence, rows=np.ones(confidence.shape, bool)) == direction
 
 
 # ---------------------------------------------------------------- imported models

@@ -52,7 +52,7 @@ ONE = {"split": np.zeros(1), "block": np.zeros(1)}
 
 def test_a_model_without_a_question_has_no_forget_quality():
     value, mask = np.arange(8.0).reshape(2, 4), np.array([[1, 1, 0, 0], [0, 0, 0, 0]], bool)
-    for estimate in truth_ratio.compared(value, value, mask, split=np.arange(2), block=np.zeros(2, int)).values():
+    for estimate in truth_ratio.distances(value, value, mask, split=np.arange(2), block=np.zeros(2, int)).values():
         assert math.isnan(estimate.value)
         assert (estimate.n, estimate.note) == (2, "no perturbed answers in the forget set of some model")
 
@@ -62,16 +62,16 @@ def test_forget_quality_is_a_geometric_mean_over_splits():
     low, high = np.array([1.0, 2, 3]), np.array([4.0, 5, 6])
     unlearned, retrained = np.stack([low, low, low]), np.stack([low, low, high])
     groups = {"split": np.array([0, 0, 1]), "block": np.zeros(3, int)}
-    ks, quality = truth_ratio.compared(unlearned, retrained, np.ones((3, 3), bool), **groups).values()
+    ks, quality = truth_ratio.distances(unlearned, retrained, np.ones((3, 3), bool), **groups).values()
     assert ks.value == 0.5
     assert quality.value == pytest.approx(math.sqrt(0.1))  # of C(6, 3) = 20 orders, two are as far apart
     assert (ks.low, ks.high, quality.high) == (0, 1, 1)
     assert quality.low < 1e-3
     groups["split"] = np.arange(3)
-    same = truth_ratio.compared(unlearned, unlearned + 10, np.ones((3, 3), bool), **groups)["truth_ratio_ks"]
+    same = truth_ratio.distances(unlearned, unlearned + 10, np.ones((3, 3), bool), **groups)["truth_ratio_ks"]
     assert (same.value, same.low, same.high) == (1, 1, 1)
     far = np.arange(5000.0)[None]
-    assert truth_ratio.compared(far, far + 9000, far >= 0, **ONE)["forget_quality"].value == pytest.approx(1e-300)
+    assert truth_ratio.distances(far, far + 9000, far >= 0, **ONE)["forget_quality"].value == pytest.approx(1e-300)
 
 
 def test_distances_of_truth_ratios_vary_from_pair_to_pair():
@@ -79,7 +79,7 @@ def test_distances_of_truth_ratios_vary_from_pair_to_pair():
     audited = np.tile([1.0, 2, 3], (6, 1))
     retrained = np.repeat([[4.0, 5, 6], [4, 5, 6], [3.5, 2.5, 4]], 2, axis=0)
     groups = {"split": np.tile([0, 1], 3), "block": np.repeat(np.arange(3), 2)}
-    ks = truth_ratio.compared(audited, retrained, np.ones((6, 3), bool), **groups)["truth_ratio_ks"]
+    ks = truth_ratio.distances(audited, retrained, np.ones((6, 3), bool), **groups)["truth_ratio_ks"]
     expected = stats.mean_interval(values=np.array([1, 1, 2 / 3]))
     assert (ks.value, ks.low, ks.high) == pytest.approx((8 / 9, expected.low, 1))
 
@@ -91,9 +91,9 @@ def test_overlap_of_runs_by_hand():
     """Of runs of two tokens in what is kept, the first row; ~0 looks like padding, and is none."""
     x = np.int32([[1, 2, 3, 1], [~1, 2, 3, -1], [9, 1, 2, 3], [~0, 1, 7, 7], [5, -1, -1, -1]])
     kept = np.arange(5) == 0
-    np.testing.assert_allclose(overlap.shared(overlap.numbered(x, 2), kept), [1, 1, 2 / 3, 0, 0])
-    np.testing.assert_allclose(overlap.shared(overlap.numbered(x, 2), np.arange(5) == 3), [0, 0, 0, 1, 0])
-    assert overlap.shared(overlap.numbered(x, 5), kept).tolist() == [0.0] * 5
+    np.testing.assert_allclose(overlap.share_found(overlap.run_numbers(x, 2), kept), [1, 1, 2 / 3, 0, 0])
+    np.testing.assert_allclose(overlap.share_found(overlap.run_numbers(x, 2), np.arange(5) == 3), [0, 0, 0, 1, 0])
+    assert overlap.share_found(overlap.run_numbers(x, 5), kept).tolist() == [0.0] * 5
 
 
 def test_what_forgotten_spans_share_with_held_out_ones_by_hand():
@@ -105,14 +105,14 @@ def test_what_forgotten_spans_share_with_held_out_ones_by_hand():
         [1, 2, 3, ~8],    # held out
         [~4, ~4, ~4, 5],  # held out, but 4 is not scored
     ])  # fmt: skip
-    spans = overlap.scored(x)
+    spans = overlap.scored_tokens(x)
     np.testing.assert_array_equal(spans, [[1, 2, 3], [4, 5, -1], [7, 7, -1], [1, 2, 3], [5, -1, -1]])
     heldout = np.arange(5) >= 3
-    np.testing.assert_allclose(overlap.shared(spans, heldout)[:3], [1, 1 / 2, 0])
-    np.testing.assert_allclose(overlap.shared(overlap.whole(spans), heldout)[:3], [1, 0, 0])
+    np.testing.assert_allclose(overlap.share_found(spans, heldout)[:3], [1, 1 / 2, 0])
+    np.testing.assert_allclose(overlap.share_found(overlap.text_numbers(spans), heldout)[:3], [1, 0, 0])
     for nothing in (np.full((2, 3), -1), np.array([[3, 4], [-1, -1]])):
-        spans = overlap.whole(overlap.scored(nothing))
-        assert overlap.shared(spans, np.array([False, True])).tolist() == [0, 0]
+        spans = overlap.text_numbers(overlap.scored_tokens(nothing))
+        assert overlap.share_found(spans, np.array([False, True])).tolist() == [0, 0]
 
 
 # ---------------------------------------------------------------- memorisation

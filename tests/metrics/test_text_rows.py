@@ -156,13 +156,13 @@ def test_overlap(evaluation):
     evaluation.data.x[:, 0] += 100 * np.arange(ROWS) * (evaluation.data.x[:, 0] >= 0)  # which no other sample has
     rows = by_name(call.rows(overlap, evaluation, SETTINGS))
     member, x = evaluation.membership, evaluation.data.x
-    runs, spans = overlap.numbered(x, 2), overlap.scored(x)
-    share = np.stack([overlap.shared(runs, retain) for retain in member.retain])
+    runs, spans = overlap.run_numbers(x, 2), overlap.scored_tokens(x)
+    share = np.stack([overlap.share_found(runs, retain) for retain in member.retain])
     share[:, [1, 4]] = np.nan
     check(evaluation, rows, "ngram_overlap", share, SIDES)
     asked = np.flatnonzero(member.forget[1:].any(0) & (np.arange(ROWS) != 1))
-    for name, shared in (("exact_overlap", overlap.whole(spans)), ("token_overlap", spans)):
-        expected = [overlap.shared(shared, member.heldout[m])[[i for i in f if i != 1]] for m, f in FORGET.items()]
+    for name, shared in (("exact_overlap", overlap.text_numbers(spans)), ("token_overlap", spans)):
+        expected = [overlap.share_found(shared, member.heldout[m])[[i for i in f if i != 1]] for m, f in FORGET.items()]
         row = rows[name, ""]
         assert (row.value, row.n) == (pytest.approx(np.mean([of.mean() for of in expected])), len(asked))
     assert 0 < row.value < 1

@@ -49,7 +49,7 @@ def test_what_a_shift_of_the_last_bias_hides_comes_back_in_one_step(told_apart):
     accuracy = [(right[:, i] & queried).sum(1) / queried.sum(1) for i in range(len(steps))]
     assert accuracy[0].max() < 0.7
     goal = relearn.NEAR * (before & queried).sum(1) / queried.sum(1)
-    assert relearn.first(record, queried, goal).tolist() == [1, 1, 1, 1]
+    assert relearn.first_steps(record, queried, goal).tolist() == [1, 1, 1, 1]
 
 
 def test_steps_are_those_of_one_training_and_leave_the_stack_as_it_was(told_apart):

@@ -48,7 +48,10 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
     n, members = len(member), int(member.sum())
     if members in (0, n):
         raise ValueError("a logistic regression needs members and non-members")
+    # The weights s: those of members sum to n/2, and so do those of non-members.
     weight = np.where(member, n / (2 * members), n / (2 * (n - members)))
+    # Standardise the features; one that does not vary keeps its scale. The last column of the design is the
+    # intercept's.
     centre, deviation = x.mean(axis=0), x.std(axis=0)
     largest = np.maximum(x.max(axis=0), -x.min(axis=0))
     scale = np.where(deviation > ROUNDING * (1 + largest), deviation, 1.0)
@@ -57,12 +60,14 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
     sign = np.where(member, 1.0, -1.0)
 
     def loss(beta: np.ndarray) -> float:
+        """Return the penalised loss of ``beta`` float64 [features + 1], standardised weights and then the intercept."""
         return float(weight @ np.logaddexp(0.0, -sign * (design @ beta)) + 0.5 * penalty @ beta**2)
 
+    # Newton's method from 0: each step solves Hessian · step = gradient.
     beta = np.zeros(design.shape[1])
     value = loss(beta)
     for _ in range(100):
-        p = 0.5 * (1.0 + np.tanh(0.5 * (design @ beta)))
+        p = 0.5 * (1.0 + np.tanh(0.5 * (design @ beta)))  # sigmoid(f): the probability of a member
         gradient = design.T @ (weight * (p - member)) + penalty * beta
         # the last term keeps the intercept's row solvable where all probabilities are 0 or 1
         hessian = (design.T * (weight * p * (1.0 - p))) @ design + np.diag(penalty + 1e-12 * n)
@@ -76,4 +81,5 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
         if candidate >= value:
             break
         beta, value = beta - shrink * step, candidate
+    # Back to the units of the features.
     return Logistic(weight=beta[:-1] / scale, intercept=float(beta[-1] - beta[:-1] @ (centre / scale)))

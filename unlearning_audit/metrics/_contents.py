@@ -61,9 +61,11 @@ def with_contents(
     surprise: Surprise = lambda place, sample: None,
 ) -> list[Line]:  # fmt: skip
     """Return the lines with ``kind`` and ``content`` added to the ``most`` recognised records with the least p-values,
-    then the line of a never-seen record to show beside each of these records, as far as its list has one left.
+    then the line of a never-seen record to show beside each of these records, as long as its list has one left. The
+    given lines are changed.
 
-    A recognised record that several lists contain is shown once. A list shows none of its never-seen records twice.
+    The list of a record is its (pair, split). A recognised record that several lists contain is shown once. A list
+    shows none of its never-seen records twice.
 
     Parameters
     ----------
@@ -72,17 +74,18 @@ def with_contents(
     surprise
         Returns −log p of the tokens of a record.
     """
-    order = sorted((line for line in lines if line["recognised"]), key=lambda line: (line["p"], -line["score"]))
+    recognised = [line for line in lines if line["recognised"]]
     shown: set[int] = set()
     used: dict[tuple[int, int], set[int]] = {}
     beside = []
-    for line in order:
+    for line in sorted(recognised, key=lambda line: (line["p"], -line["score"])):
         if len(shown) == most or line["sample"] in shown:  # another list may contain a record that was shown
             continue
         shown.add(line["sample"])
         place = line["pair"], line["split"]
         line["kind"], line["content"] = content(data, line["sample"], surprise(place, line["sample"]))
-        # The never-seen records of this list, and those of them that it has shown already.
+        # A never-seen record beside it, if there is one left: ``heldout`` are those of this list, ``used_here`` those
+        # of them that it has shown already.
         heldout, used_here = (unseen or {}).get(place), used.setdefault(place, set())
         position = None if heldout is None else heldout.most_familiar(line["label"], data.y, used_here)
         if heldout is not None and position is not None:

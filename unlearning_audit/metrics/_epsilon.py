@@ -90,40 +90,46 @@ def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: floa
     """Return ε of each sample, float64 [samples], over all sets of scores that the thresholds of the box can select.
 
     Let t be the scores of both in rising order, top and width the maximum and the range of ``inner``, and b = `BUFFER`.
-    A double threshold (l, r) accepts exactly the scores t_i … t_j if l lies in (t_{i−1}, t_i] and r in [max(t_j, top −
-    b), min(t_{j+1}, top + b)]. Over this rectangle r − l takes every value between its two ends, so only the ends have
-    to meet [width − b, width + b].
+    The box asks of a double threshold (l, r), which accepts the scores from l to r, that r lies in [top − b, top + b]
+    and r − l in [width − b, width + b]. So (l, r) accepts exactly t_i … t_j if l lies in (t_{i−1}, t_i] and r in
+    [max(t_j, top − b), min(t_{j+1}, top + b)]. As l and r vary in these two intervals, r − l takes every value between
+    its least and its largest one. So some (l, r) in them is in the box if this range meets [width − b, width + b].
 
     Parameters
     ----------
     inner, outer
         float64 [samples, models]: phi of the population of smaller range, which is to be accepted, and of the other.
     higher
-        bool [samples]: whether the former has the larger median.
+        bool [samples]: whether the population of smaller range has the larger median.
     """
+    # Step 1: the scores t [samples, scores], and which of them may be the first and the last of an accepted set.
     both = np.hstack([inner, outer])
     order = np.argsort(both, axis=1, kind="stable")
     t = np.take_along_axis(both, order, 1)
+    rises, edge = t[:, 1:] > t[:, :-1], np.ones((len(t), 1), bool)  # ``edge``: a column of ones
+    starts, ends = np.hstack([edge, rises]), np.hstack([rises, edge])  # equal scores are accepted together
+    # Step 2: where ``table`` has ε of an attack. ``below`` has the entry for accepting all scores below t_i, and in the
+    # last column that for accepting all: each score of ``inner`` adds one to tp, each of ``outer`` one to fp. The entry
+    # for accepting t_i … t_j is the difference below[j + 1] − below[i].
     table = epsilon_table(inner.shape[1], outer.shape[1], delta)
-    # The entry of ``table`` for an attack that accepts all scores below t_i, and in the last column one that accepts
-    # all: each score of ``inner`` adds one to tp, each of ``outer`` one to fp. Differences are entries of t_i … t_j.
     step = np.where(order < inner.shape[1], outer.shape[1] + 1, 1)
     below = np.hstack([np.zeros((len(t), 1), np.int64), np.cumsum(step, axis=1)])
-    rises, edge = t[:, 1:] > t[:, :-1], np.ones((len(t), 1), bool)
-    starts, ends = np.hstack([edge, rises]), np.hstack([rises, edge])  # equal scores are accepted together
-    # A single threshold accepts t_i and all scores above it, or all scores below it.
+    # Step 3: single thresholds. One accepts t_i and all scores above it if ``higher``, else all scores below t_i.
     of_single = np.where(higher[:, None], below[:, -1:] - below[:, :-1], below[:, :-1])
     best: np.ndarray = np.where(starts, table[of_single], 0.0).max(1)
+    # Step 4: double thresholds. The least and the largest r of the box for each last score t_j.
     top, width = inner.max(1, keepdims=True), np.ptp(inner, axis=1)[:, None]
     slack = ROUNDING * np.abs(t).max(1, keepdims=True)
-    # t_{i−1} and t_{j+1}; ``edge`` is a column of ones.
+    # t_{i−1} and t_{j+1}
     before, after = np.hstack([-np.inf * edge, t[:, :-1]]), np.hstack([t[:, 1:], np.inf * edge])
     least_r, most_r = np.maximum(t, top - BUFFER), np.minimum(after, top + BUFFER)
     ends &= least_r <= most_r + slack
-    # The least and the largest r that the box allows for an l in (t_{i−1}, t_i].
+    # The least and the largest r that the box allows for each first score t_i, so for an l in (t_{i−1}, t_i].
     low, high = before + width - BUFFER - slack, t + width + BUFFER + slack
-    last = np.flatnonzero(ends.any(axis=0))  # in large populations, few scores may end a set
+    # Only scores that end a set in some sample are tried as t_j; in large populations, these are few.
+    last = np.flatnonzero(ends.any(axis=0))
     ends, least_r, most_r, up_to = ends[:, last], least_r[:, last], most_r[:, last], below[:, last + 1]
+    # The best of all sets that begin at t_i, for one i after the other.
     for i in range(last.max(initial=-1) + 1):
         j = slice(np.searchsorted(last, i), None)  # all ends at i or above
         allowed = starts[:, [i]] & ends[:, j] & (most_r[:, j] >= low[:, [i]]) & (least_r[:, j] <= high[:, [i]])

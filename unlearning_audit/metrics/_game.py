@@ -61,7 +61,7 @@ def auc(score: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crosse
     return separation.auc(score=score, positive=positive * 1.0, negative=negative * 1.0)
 
 
-def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
+def advantage(game: Game, decision: np.ndarray) -> crossed.PerModel:
     """Return the signed advantage of one adversary A against each model: Pr[A = 1 | x ∈ F] − Pr[A = 1 | x ∈ T], x drawn
     by P.
 
@@ -73,29 +73,29 @@ def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
     decision
         bool [models, samples]: A(m, x) for all samples of the membership.
     """
-    accepts = decision[:, rules.columns].astype(np.float64)
-    of_forgotten = crossed.per_model(value=accepts, weight=rules.forget)
-    of_heldout = crossed.per_model(value=accepts, weight=rules.heldout)
+    accepts = decision[:, game.columns].astype(np.float64)
+    of_forgotten = crossed.per_model(value=accepts, weight=game.forget)
+    of_heldout = crossed.per_model(value=accepts, weight=game.heldout)
     return crossed.difference(of_forgotten, of_heldout)
 
 
-def share(rules: Game, block: int | None = None) -> np.ndarray:
+def share(game: Game, block: int | None = None) -> np.ndarray:
     """Return the weight of each split, float64 [splits]: equal over all of them, or over those of one ``block`` (pair
     of splits) and 0 elsewhere."""
-    counted = np.ones(len(rules.block), dtype=bool) if block is None else rules.block == block
+    counted = np.ones(len(game.block), dtype=bool) if block is None else game.block == block
     return np.asarray(counted / counted.sum())
 
 
-def estimates(rules: Game, rates: Sequence[crossed.PerModel], block: int | None = None) -> list[Estimate]:
+def estimates(game: Game, rates: Sequence[crossed.PerModel], block: int | None = None) -> list[Estimate]:
     """Return the mean over all splits of each of ``rates``, statistics in [0, 1] of every model, with intervals that
     hold for other pairs too; or the mean over the splits of one ``block`` (pair), with intervals for this pair
     alone."""
-    unit = rules.block if block is None else None  # without units, the interval says nothing of other pairs
-    n = len(rules.columns) if block is None else size(rules, block)
-    return crossed.estimates(crossed.mean(rates, split=rules.split, share=share(rules, block), unit=unit), n=n)
+    unit = game.block if block is None else None  # without units, the interval says nothing of other pairs
+    n = len(game.columns) if block is None else size(game, block)
+    return crossed.estimates(crossed.mean(rates, split=game.split, share=share(game, block), unit=unit), n=n)
 
 
-def size(rules: Game, block: int) -> int:
+def size(game: Game, block: int) -> int:
     """Return how many samples some model of the ``block`` (pair of splits) forgot or held out."""
-    models = rules.block[rules.split] == block
-    return int(((rules.forget > 0) | (rules.heldout > 0))[models].any(axis=0).sum())
+    models = game.block[game.split] == block
+    return int(((game.forget > 0) | (game.heldout > 0))[models].any(axis=0).sum())

@@ -49,7 +49,7 @@ def above_retraining(name: str, label: str, of: str = "", comparison: str = "", 
     return Quantity(name, f"{label} above retraining", ideal=0.0, reading=reading, comparisons=comparisons)
 
 
-def by_pair(evaluation: Evaluation, rows: Callable[[np.ndarray, Membership], list[Row]]) -> list[Row]:
+def rows_by_pair(evaluation: Evaluation, rows: Callable[[np.ndarray, Membership], list[Row]]) -> list[Row]:
     """Return the rows of all target models, then, if these are several swapped pairs, the rows of each pair, with its
     number in the field ``pair``.
 
@@ -124,7 +124,7 @@ def compared_files(evaluation: Evaluation) -> list[str] | None:
 Shares = Mapping[tuple[str, str], np.ndarray]
 
 
-def of_tokens(evaluation: Evaluation, compute: Callable[[np.ndarray], Shares]) -> list[Row]:
+def rows_of_tokens(evaluation: Evaluation, compute: Callable[[np.ndarray], Shares]) -> list[Row]:
     """Return rows of the means of numbers in [0, 1] that ``compute`` returns for the tokens of forgotten and held-out
     samples. If there are retrained models, rows of the difference from them follow.
 
@@ -134,7 +134,7 @@ def of_tokens(evaluation: Evaluation, compute: Callable[[np.ndarray], Shares]) -
     samples, files = forgotten_or_heldout(evaluation), compared_files(evaluation)
     audited = compute(evaluation.signal("tokens", evaluation.unlearned_files, evaluation.target, samples))
     retrained = None if files is None else compute(evaluation.signal("tokens", files, evaluation.target, samples))
-    return shares(evaluation, audited, retrained, only=("forget", "heldout"), samples=samples)
+    return rows_of_shares(evaluation, audited, retrained, only=("forget", "heldout"), samples=samples)
 
 
 def padding(x: np.ndarray) -> np.ndarray:
@@ -158,7 +158,7 @@ def forgotten_tokens(evaluation: Evaluation) -> tuple[np.ndarray, np.ndarray]:
     return samples, evaluation.signal("tokens", evaluation.unlearned_files, evaluation.target, samples)
 
 
-def shares(
+def rows_of_shares(
     evaluation: Evaluation, audited: Shares, retrained: Shares | None = None, *, gaps: Mapping[str, str] | None = None,
     only: Collection[str] = ("forget", "heldout", "retain", "test"), samples: np.ndarray | None = None,
 ) -> list[Row]:  # fmt: skip
@@ -200,10 +200,10 @@ def shares(
                     table.append(row(metric=gap, **fields, estimate=estimate))
         return table
 
-    return by_pair(evaluation, of_models)
+    return rows_by_pair(evaluation, of_models)
 
 
-def of_forgotten(
+def effect_on_forgotten(
     evaluation: Evaluation, decides: Mapping[str, DecisionRule], value: np.ndarray, samples: np.ndarray | None = None
 ) -> dict[str, Effect]:
     """Return the name in ``decides`` → the mean of ``value`` over each target model's forgotten samples, as an effect.

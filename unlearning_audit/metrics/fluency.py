@@ -75,7 +75,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
                 lines.append(row(metric="fluency", role=role, estimate=mean))
         return lines
 
-    return _text.shares(evaluation, gibberish, of_retrained) + _text.by_pair(evaluation, of_entropy)
+    return _text.rows_of_shares(evaluation, gibberish, of_retrained) + _text.rows_by_pair(evaluation, of_entropy)
 
 
 def words(text: str) -> list[str]:

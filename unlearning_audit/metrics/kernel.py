@@ -5,8 +5,6 @@ test compares joint distributions, not one sample after the other. Gretton et al
 et al. (2016), for unlearning Ribero, Schrab and Gretton (2026).
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from pydantic import Field
 from scipy import special
@@ -58,45 +56,49 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     y = evaluation.data.y[forget]
     populations = evaluation.unlearned_files, retrained, evaluation.originals
     phi = [evaluation.outputs(files).phi(y, rows=forget) for files in populations]
-    # One model of each original, and the position of each model's original among these.
-    representatives, stems = evaluation.membership.originals()
-    if not 1 < len(representatives) < len(stems):  # no copies, or a single original, which cannot be left out
+    # Several models may be unlearned from copies of one original: the number of one copy of each original, and for each
+    # model the position of its original among these.
+    one_of_each, stems = evaluation.membership.originals()
+    if not 1 < len(one_of_each) < len(stems):  # no copies, or a single original, which cannot be left out
         return evaluate(phi, options, rng)
-    return evaluate([*phi[:2], phi[2][representatives]], options, rng, stems)
+    return evaluate([*phi[:2], phi[2][one_of_each]], options, rng, stems)
 
 
 def evaluate(
     populations: list[np.ndarray], options: Options, rng: np.random.Generator, stems: np.ndarray | None = None
 ) -> list[Row]:
-    """Return rows kernel_p, kernel_nearer and kernel_nearer_p from φ float [models, forget samples] of unlearned,
-    retrained and original models.
+    """Return rows kernel_p, kernel_nearer and kernel_nearer_p from the ``populations``: φ float [models, forget
+    samples] of unlearned, retrained and original models. None has a number if a population has fewer than `LEAST`
+    models.
 
-    ``kernel_p`` has its level for any number of models. The interval of ``kernel_nearer`` is a jackknife over as many
-    groups as the smallest population has models. A group leaves models of all populations out together, because an
-    unlearned model stems from an original. The one-sided p-value is Student's. ``stems`` int [unlearned models]: the
-    original of each unlearned model, where several have the same one. Unlearned models are then left out with their
-    original, because those of one original are not independent.
+    ``kernel_p`` is exact for any number of models. The interval of ``kernel_nearer`` is a jackknife over as many groups
+    as the smallest population has models. Leaving a group out removes its models from all populations together, because
+    an unlearned model stems from an original. The one-sided p-value kernel_nearer_p is Student's. ``stems`` int
+    [unlearned models]: the original of each unlearned model, if several have the same one. Unlearned models are then
+    left out with their original, because those of one original are not independent.
     """
     counts = [len(phi) for phi in populations]
     n = min(counts)
     if n < LEAST:
         note = f"{n} models are too few: {LEAST} of each kind are needed"
         return table(dict.fromkeys(("kernel_p", "kernel_nearer", "kernel_nearer_p"), stats.empty(n=n, note=note)))
-    u, r, o = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])  # numbers of the models, one kind after the other
-    p = kernel.p_value(kernel=_gram(*populations[:2]), x=u, y=r, rng=rng, draws=options.permutations)
-    groups = [jackknife.groups_of(count, groups=n) for count in counts]
+    # The numbers of the models in a kernel matrix, one population after the other.
+    unlearned, retrained, original = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])
+    p = kernel.p_value(kernel=_gram(*populations[:2]), x=unlearned, y=retrained, rng=rng, draws=options.permutations)
+    groups = [jackknife.groups_of(count, groups=n) for count in counts]  # the group of each model
     if stems is not None:
-        groups[0] = groups[2][stems]
-    nearer, p_nearer = _nearer(_gram(*populations), (u, r, o), groups)
-    p_values = Estimate(p, np.nan, np.nan, n), Estimate(p_nearer, np.nan, np.nan, n, nearer.note)
-    return table({"kernel_p": p_values[0], "kernel_nearer": nearer, "kernel_nearer_p": p_values[1]})
+        groups[0] = groups[2][stems]  # an unlearned model is in the group of its original
+    nearer, p_nearer = _nearer(_gram(*populations), (unlearned, retrained, original), groups)
+    kernel_p, nearer_p = Estimate(p, np.nan, np.nan, n), Estimate(p_nearer, np.nan, np.nan, n, nearer.note)
+    return table({"kernel_p": kernel_p, "kernel_nearer": nearer, "kernel_nearer_p": nearer_p})
 
 
 def _gram(*populations: np.ndarray) -> np.ndarray:
-    """Return the kernel matrix of the models of all ``populations``, each float [models, samples], one after the other:
-    float64 [all models, all models].
+    """Return the kernel matrix of the models of all ``populations``, φ float [models, samples] each, one after the
+    other: float64 [all models, all models].
 
-    The scale comes from all populations together, so that permutation tests are exact.
+    φ of each sample is divided by its standard deviation over the models of all populations. The standard deviation
+    does not depend on which population a model is of, so permutation tests are exact.
     """
     points = np.concatenate(populations).astype(np.float64)
     spread = points.std(axis=0)
@@ -110,19 +112,19 @@ def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.nda
 
     ``gram`` float64 [models, models]: the kernel of all models; ``sides``: the numbers of the unlearned, of the
     retrained and of the original models in it; ``groups``: for each of the three kinds, the jackknife group of each
-    model.
+    model, from 0.
     """
 
-    def nearer(sides: Sequence[np.ndarray]) -> float:
-        """Return how much nearer the unlearned models of ``sides`` are to its retrained than to its original models."""
-        u, r, o = sides
-        return kernel.nearer(kernel=gram, u=u, r=r, o=o)
+    def nearer(unlearned: np.ndarray, retrained: np.ndarray, original: np.ndarray) -> float:
+        """Return how much nearer the ``unlearned`` models are to the ``retrained`` than to the ``original`` models."""
+        return kernel.nearer(kernel=gram, u=unlearned, r=retrained, o=original)
 
-    n, value = 1 + max(int(group.max()) for group in groups), nearer(sides)
+    n, value = 1 + max(int(group.max()) for group in groups), nearer(*sides)  # n: the number of groups
     if np.isnan(value):
         return stats.empty(n=n, note="models before unlearning answer as retrained ones do"), np.nan
+    # The three kinds of models without each group in turn.
     remaining = [[side[group != left_out] for side, group in zip(sides, groups, strict=True)] for left_out in range(n)]
-    error = float(np.sqrt(jackknife.jackknife_variance(np.array([nearer(left) for left in remaining]))))
+    error = float(np.sqrt(jackknife.jackknife_variance(np.array([nearer(*kept) for kept in remaining]))))
     if not error > 0:
         return Estimate(value, np.nan, np.nan, n, "without one model nothing differs: no interval"), np.nan
     half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=n - 1) * error

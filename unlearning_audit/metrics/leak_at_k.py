@@ -41,14 +41,15 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
 
     def of_every_k(tokens: np.ndarray) -> _text.Shares:
-        """Return both numbers for each k from the signal ``tokens`` float64 [models, samples, tokens, 4]."""
+        """Return both numbers for each k from the signal ``tokens`` float64 [models, samples, tokens, 4], of which log
+        p is used."""
         return {
             (name, f"{k} answers"): value
             for k in options.answers
             for name, value in zip(("leak_at_k", "whole_at_k"), leaks(tokens[..., LOGP], k), strict=True)
         }
 
-    return _text.of_tokens(evaluation, of_every_k)
+    return _text.rows_of_tokens(evaluation, of_every_k)
 
 
 #: How much of a text a model reproduces without having seen it is known from retrained models only.
@@ -56,11 +57,11 @@ DECIDES = {"leak_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return "leak_at_k" → the leak at the largest k, as a mean over the forgotten samples of each target model. {} if
-    a model has no such sample."""
+    """Return "leak_at_k" → the expected share at the largest k (`leaks`), as a mean over the forgotten samples of each
+    target model. {} if a model has no such sample."""
     samples, tokens = _text.forgotten_tokens(evaluation)
     share, _ = leaks(tokens[..., LOGP], max(options.answers))
-    return _text.of_forgotten(evaluation, DECIDES, share, samples)
+    return _text.effect_on_forgotten(evaluation, DECIDES, share, samples)
 
 
 def leaks(logp: np.ndarray, answers: int) -> tuple[np.ndarray, np.ndarray]:

@@ -34,10 +34,13 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     before it (Carlini et al. 2021). With retrained models, "…_gap" is the difference from the means of retrained
     models: 0 = as if retrained.
     """
-    # A key is the metric, and the field ``rule`` of its rows, which is empty.
-    return _text.of_tokens(
-        evaluation, lambda tokens: {(name, ""): value for name, value in both(tokens[..., RANK]).items()}
-    )
+
+    def both_by_rule(tokens: np.ndarray) -> _text.Shares:
+        """Return (metric, field ``rule`` of its rows, which is empty) → values, from the signal ``tokens`` float64
+        [models, samples, tokens, 4]."""
+        return {(name, ""): value for name, value in both(tokens[..., RANK]).items()}
+
+    return _text.rows_of_tokens(evaluation, both_by_rule)
 
 
 #: How many tokens of an unseen text a model guesses is known from retrained models only. Extraction strength uses the
@@ -49,7 +52,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "exact_memorisation" → each target model's mean exact memorisation of its forgotten samples. {} if a model
     has none."""
     samples, tokens = _text.forgotten_tokens(evaluation)
-    return _text.of_forgotten(evaluation, DECIDES, exact(tokens[..., RANK]), samples)
+    return _text.effect_on_forgotten(evaluation, DECIDES, exact(tokens[..., RANK]), samples)
 
 
 def both(rank: np.ndarray) -> dict[str, np.ndarray]:
@@ -67,7 +70,7 @@ def exact(rank: np.ndarray) -> np.ndarray:
 
     ``rank`` [..., samples, tokens]: the rank of each token from 0, NaN where it is not scored.
     """
-    return _share(rank == 0, rank)
+    return _share_of_scored(rank == 0, rank)
 
 
 def strength(rank: np.ndarray) -> np.ndarray:
@@ -78,10 +81,10 @@ def strength(rank: np.ndarray) -> np.ndarray:
     """
     right = (rank == 0) | np.isnan(rank)  # tokens that are not scored do not end the run
     # Accumulated from the end: whether a token and all tokens after it are right.
-    return _share(np.logical_and.accumulate(right[..., ::-1], axis=-1)[..., ::-1], rank)
+    return _share_of_scored(np.logical_and.accumulate(right[..., ::-1], axis=-1)[..., ::-1], rank)
 
 
-def _share(counted: np.ndarray, rank: np.ndarray) -> np.ndarray:
+def _share_of_scored(counted: np.ndarray, rank: np.ndarray) -> np.ndarray:
     """Return the share of the scored tokens of each sample that are ``counted``, float64 [..., samples].
 
     ``counted`` bool and ``rank`` [..., samples, tokens]; ``rank`` is NaN where a token is not scored.

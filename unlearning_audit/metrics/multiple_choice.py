@@ -29,8 +29,9 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
     "choice_accuracy" is the share of samples whose mean log p of a token exceeds that of each of their perturbed
     answers. Where k choices are equally likely, a right one counts 1/k. "choice_chance" is the mean of 1/choices, the
-    accuracy of guessing. "choice_gap" is the accuracy minus that of retrained models. Raises ValueError for data
-    without wrong answers.
+    accuracy of guessing. "choice_gap" is the accuracy minus that of retrained models. Rows are given for all target
+    models, then for each swapped pair (field ``pair``) if there are several. Raises ValueError for data without wrong
+    answers.
     """
     wrong = evaluation.data.views("perturbed")
     if not wrong.shape[1]:
@@ -40,21 +41,21 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     retrained = None if files is None else {NAME: right(evaluation.outputs(files).logits[evaluation.target], wrong)}
     chance = 1 / (1 + (wrong >= 0).sum(1))  # of each sample; ``wrong`` is −1 where a sample has fewer wrong answers
 
-    def by_chance(_: np.ndarray, member: Membership) -> list[Row]:
+    def of_guessing(_models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows "choice_chance" of the models with the memberships ``member``, one for each role in which
-        each of them has questions. Guessing does not depend on the models, the first argument of `by_pair`'s
-        functions."""
+        every model has questions. A guess does not depend on the model, so ``_models``, which `rows_by_pair` passes,
+        is not used."""
         table = []
         for role, mask in _text.roles(evaluation.data.part == 1, member).items():
             questions = mask & (wrong >= 0).any(1)
             if questions.any(1).all():
                 mean = float((questions * chance).sum() / questions.sum())
-                estimate = Estimate(mean, mean, mean, int(questions.any(0).sum()))
+                estimate = Estimate(mean, low=mean, high=mean, n=int(questions.any(0).sum()))  # exact, so no interval
                 table.append(row(metric="choice_chance", role=role, estimate=estimate))
         return table
 
-    accuracies = _text.shares(evaluation, audited, retrained, gaps={"choice_accuracy": "choice_gap"})
-    return accuracies + _text.by_pair(evaluation, by_chance)
+    accuracies = _text.rows_of_shares(evaluation, audited, retrained, gaps={"choice_accuracy": "choice_gap"})
+    return accuracies + _text.rows_by_pair(evaluation, of_guessing)
 
 
 #: How often a model chooses well on unseen questions is known from retrained models only.
@@ -64,23 +65,25 @@ DECIDES = {"choice_accuracy": DecisionRule(1, "accuracy", lowest=0.0, highest=1.
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "choice_accuracy" → each target model's accuracy on its forgotten questions. {} if a model has none."""
     correct = right(evaluation.unlearned[evaluation.target], evaluation.data.views("perturbed"))
-    return _text.of_forgotten(evaluation, DECIDES, correct)
+    return _text.effect_on_forgotten(evaluation, DECIDES, correct)
 
 
 def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return 1 where a sample is likelier than each of its ``wrong`` answers, 1/k where it is one of the k likeliest,
-    else 0: float64 [models, samples].
+    """Return 1 where the answer of a sample is likelier than each of its ``wrong`` answers, 1/k where it is one of the
+    k equally likely best, else 0: float64 [models, samples]. NaN for samples without wrong answers.
 
-    ``logits`` [models, rows, 2], (φ, 0); ``wrong`` int64 [samples, most]: the rows of the wrong answers, −1 for none.
-    NaN without wrong answers.
+    ``logits`` [models, rows, 2]: (φ, 0) of each text, where rows are samples and their other answers; ``wrong`` int64
+    [samples, most]: the rows of the wrong answers of each sample, filled with −1.
     """
+    # The choices of each sample are the sample itself, then its wrong answers.
     return right_by_logp(views_logp(logits, np.concatenate([np.arange(len(wrong))[:, None], wrong], axis=1)))
 
 
 def right_by_logp(logp: np.ndarray) -> np.ndarray:
-    """Return 1 where the first choice is the likeliest, 1/k where it is one of the k likeliest, else 0: float64 [...].
+    """Return 1 where the first choice is the likeliest, 1/k where it is one of k equally likely best, else 0: float64
+    [...]. NaN without wrong answers.
 
-    ``logp`` [..., choices]: the right answer first, NaN where a question has fewer choices. NaN without wrong answers.
+    ``logp`` [..., choices]: log p of the right answer first, then of the wrong ones, NaN where a question has fewer.
     """
     best = np.fmax.reduce(logp, axis=-1)  # ignores NaN
     likeliest = (logp == best[..., None]).sum(-1)

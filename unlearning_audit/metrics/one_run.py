@@ -78,7 +78,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
             raise ValueError("there is no pair.npy that says which canaries a coin chose from")
         return audit(evaluation, evaluation.membership[evaluation.target], options.delta)
 
-    return or_reason(evaluation, audited, "one_run_p", "phi")
+    return or_reason(evaluation, audited, metric="one_run_p", attack="phi")
 
 
 #: Coins are fair, so theory gives the value of retraining.
@@ -90,9 +90,10 @@ DECIDES = {
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "right_guesses" → the share of right guesses on the canaries, with exact p-values, and "tail_advantage" →
-    that of attacks, of the target models.
+    the tail advantage of attacks (`swap.advantages`), of the target models.
 
-    {} for models without canaries, whose verdicts rest on other metrics.
+    {} for models without canaries, whose verdicts rest on other metrics, and for imported models with scores that are
+    NaN.
     """
     if evaluation.membership.pair is None:
         return {}
@@ -101,12 +102,12 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     def of_canaries() -> dict[str, Effect]:
         """Return the effects. Raises ValueError for scores that are NaN for some sample of a pair."""
         of_swap = swap.advantages(evaluation.scores, evaluation.audited.phi(), member)
-        return guessed(evaluation, member) | {name: effect for name, effect in of_swap.items() if name in DECIDES}
+        return guess_effects(evaluation, member) | {name: effect for name, effect in of_swap.items() if name in DECIDES}
 
     return or_nothing(evaluation, of_canaries)
 
 
-def guessed(evaluation: Evaluation, member: Membership) -> dict[str, Effect]:
+def guess_effects(evaluation: Evaluation, member: Membership) -> dict[str, Effect]:
     """Return "right_guesses" → the share of right guesses on the canaries of the target models, for verdicts.
     ``member``: the memberships of these models."""
     tosses, rule = _one_run.tossed(member, evaluation.seed), DECIDES["right_guesses"]

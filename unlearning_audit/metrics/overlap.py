@@ -49,19 +49,21 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     if evaluation.data.x.dtype.kind != "i":
         raise ValueError(f"overlap: the data are {evaluation.data.x.dtype}, not tokens; leave the metric out")
     member = evaluation.membership[evaluation.target]
-    runs, spans = numbered(evaluation.data.x, options.n), scored(evaluation.data.x)
-    share = np.stack([shared(runs, retain) for retain in member.retain])
+    runs, spans = run_numbers(evaluation.data.x, options.n), scored_tokens(evaluation.data.x)
+    share = np.stack([share_found(runs, retain) for retain in member.retain])
     with_retained = {("ngram_overlap", ""): np.where((runs >= 0).any(1), share, np.nan)}
+    # Samples with a scored token, of models that have held-out samples to compare with.
     defined: np.ndarray = np.any(spans >= 0, axis=1) & member.heldout.any(axis=1, keepdims=True)
     with_heldout = {
-        (name, ""): np.where(defined, np.stack([shared(numbers, heldout) for heldout in member.heldout]), np.nan)
-        for name, numbers in (("exact_overlap", whole(spans)), ("token_overlap", spans))
+        (name, ""): np.where(defined, np.stack([share_found(numbers, heldout) for heldout in member.heldout]), np.nan)
+        for name, numbers in (("exact_overlap", text_numbers(spans)), ("token_overlap", spans))
     }
-    table = _text.shares(evaluation, with_retained, only=("forget", "heldout"))
-    return table + [replace(line, role="") for line in _text.shares(evaluation, with_heldout, only=("forget",))]
+    table = _text.rows_of_shares(evaluation, with_retained, only=("forget", "heldout"))
+    # These are of the forget set by definition, so the field ``role`` stays empty.
+    return table + [replace(line, role="") for line in _text.rows_of_shares(evaluation, with_heldout, only=("forget",))]
 
 
-def scored(x: np.ndarray) -> np.ndarray:
+def scored_tokens(x: np.ndarray) -> np.ndarray:
     """Return the scored tokens of each sample in their order, then −1: int [samples, most tokens of a sample].
 
     ``x`` int [samples, length]: ~id is a token that is read and not scored, −1 is padding.
@@ -71,14 +73,14 @@ def scored(x: np.ndarray) -> np.ndarray:
     return tokens[:, : max(int((tokens >= 0).sum(1).max(initial=0)), 1)]
 
 
-def whole(spans: np.ndarray) -> np.ndarray:
-    """Return a number for each row of ``spans``, the scored tokens of samples: int64 [samples, 1]. Equal rows have
-    equal numbers; rows without tokens have −1."""
+def text_numbers(spans: np.ndarray) -> np.ndarray:
+    """Return one number for the whole text of each sample, int64 [samples, 1]: equal texts have equal numbers, texts
+    without scored tokens −1. ``spans`` int [samples, tokens]: the scored tokens, filled with −1."""
     numbers = np.unique(spans, axis=0, return_inverse=True)[1].reshape(-1)
     return np.where((spans >= 0).any(1), numbers, -1)[:, None]
 
 
-def numbered(x: np.ndarray, n: int) -> np.ndarray:
+def run_numbers(x: np.ndarray, n: int) -> np.ndarray:
     """Return for each position of each sample the number of the run of ``n`` tokens that begins there, int64 [samples,
     length − n + 1]. Equal runs have equal numbers; runs with padding have −1.
 
@@ -95,15 +97,15 @@ def numbered(x: np.ndarray, n: int) -> np.ndarray:
     return numbers
 
 
-def shared(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the share of each sample's ``numbers`` that occur in one of the samples ``others``: float64 [samples]; 0
-    for samples without a number.
+def share_found(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the share of each sample's ``numbers`` that some sample of ``others`` has too: float64 [samples]; 0 for
+    samples without a number.
 
     ``numbers`` int [samples, k]: of runs of tokens, of tokens, or of whole texts, −1 for none; ``others`` bool
     [samples].
     """
+    # Entry k: whether some sample of ``others`` has the number k. −1, no number, is the index of the last entry.
     present = np.zeros(numbers.max(initial=0) + 2, bool)
     present[numbers[others]] = True
-    present[-1] = False  # where −1 leads
-    share: np.ndarray = present[numbers].sum(1) / np.maximum((numbers >= 0).sum(1), 1)
-    return share
+    present[-1] = False
+    return np.asarray(present[numbers].sum(1) / np.maximum((numbers >= 0).sum(1), 1))

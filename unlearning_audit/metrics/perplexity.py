@@ -46,19 +46,20 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
         roles = {name: mask for name, mask in _text.roles(evaluation.data.part == 1, member).items() if mask.any()}
-        return of_losses(audited[models], None if retrained is None else retrained[models], roles, **groups(member))
+        of_retrained = None if retrained is None else retrained[models]
+        return loss_rows(audited[models], of_retrained, roles, **groups(member))
 
-    return _text.by_pair(evaluation, of_models)
+    return _text.rows_by_pair(evaluation, of_models)
 
 
-def of_losses(
+def loss_rows(
     audited: np.ndarray, retrained: np.ndarray | None, roles: dict[str, np.ndarray], **places: Any
 ) -> list[Row]:
-    """Return rows "nll", "perplexity" and "nll_gap" for each of ``roles``, from mean negative log-likelihoods of
-    samples, with intervals over models and samples.
+    """Return rows "nll", "perplexity" and "nll_gap" for each of ``roles``, with intervals over models and samples.
 
-    ``audited`` and ``retrained`` float64 [models, samples]; without the latter there is no gap. ``roles``: name → bool
-    [models, samples]; ``places``: split and block, int [models].
+    ``audited`` and ``retrained`` float64 [models, samples]: the mean negative log-likelihood of each sample by audited
+    and by retrained models; without retrained models there is no gap. ``roles``: name of a role → which samples have
+    it, bool [models, samples]; ``places``: split and block, int [models].
     """
     lines = []
     for name, mask in roles.items():
@@ -71,7 +72,7 @@ def of_losses(
 
 
 def exponential(estimate: Estimate) -> Estimate:
-    """Return e to the power of an estimate and of its limits, so that the interval covers as often. Powers above 700
-    are cut, because e to them is not finite."""
+    """Return e to the power of an estimate and of its limits. The interval covers as often, because e^x rises with x.
+    Powers above 700 are cut to 700, because e to a larger power may be infinite."""
     value, low, high = (math.exp(min(power, 700.0)) for power in (estimate.value, estimate.low, estimate.high))
     return replace(estimate, value=value, low=low, high=high)

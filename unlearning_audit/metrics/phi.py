@@ -21,7 +21,9 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     member = evaluation.membership[evaluation.target]
     if not member.heldout.any(axis=1).all():
         return [nothing(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]
-    return [line for line in swap.separate(*_scores(evaluation), "phi", options.fpr) if line.pair is None]
+    game, phi = _game_and_phi(evaluation)
+    lines = swap.rows_of_attack(game, phi, name="phi", fprs=options.fpr)
+    return [line for line in lines if line.pair is None]  # without the rows of single pairs
 
 
 #: Which of the drawn samples are forgotten is a random draw, of which retrained models know nothing.
@@ -32,15 +34,16 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "auc" → the AUC of φ for each target model, forgotten against held-out samples. {} if the study has
     attacks or canaries, which find more, or if a model has no forgotten or no held-out samples."""
     member = evaluation.membership[evaluation.target]
-    attacks = [name for name, _ in evaluation.scores if name != "random"]
+    attacks = [attack for attack, _ in evaluation.scores if attack != "random"]  # "random" is a control
     if attacks or member.pair is not None or not _game.sided(member):
         return {}
-    rules, phi = _scores(evaluation)
-    places = {"unit": member.block, "split": member.split, "index": rules.columns}
-    return {"auc": single(**vars(_game.auc(phi, rules.forget, rules.heldout)), **places, rule=DECIDES["auc"])}
+    game, phi = _game_and_phi(evaluation)
+    places = {"unit": member.block, "split": member.split, "index": game.columns}
+    # vars: the value of each AUC, its influence and imagined
+    return {"auc": single(**vars(_game.auc(phi, game.forget, game.heldout)), **places, rule=DECIDES["auc"])}
 
 
-def _scores(evaluation: Evaluation) -> tuple[_game.Game, np.ndarray]:
+def _game_and_phi(evaluation: Evaluation) -> tuple[_game.Game, np.ndarray]:
     """Return the game of the target models, and their φ on its samples, float64 [models, columns]."""
-    rules = _game.of_models(evaluation.membership[evaluation.target])
-    return rules, evaluation.audited.phi(rules.columns)
+    game = _game.of_models(evaluation.membership[evaluation.target])
+    return game, evaluation.audited.phi(game.columns)

@@ -50,16 +50,16 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     if files is None:
         return []
     samples = _text.forgotten_or_heldout(evaluation)
-    audited = _scores(evaluation, evaluation.unlearned_files, samples, options.share)
-    retrained = _scores(evaluation, files, samples, options.share)
+    audited = _min_k(evaluation, evaluation.unlearned_files, samples, options.share)
+    retrained = _min_k(evaluation, files, samples, options.share)
 
-    def read(models: np.ndarray, member: Membership) -> list[Row]:
+    def of_models(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
         sides = member.forget[:, samples], member.heldout[:, samples]
         privleak = leak(audited[models], retrained[models], *sides, **groups(member))
         return table({"privleak": privleak, "min_k_auc": auc(audited[models], *sides, **groups(member))})
 
-    return _text.by_pair(evaluation, read)
+    return _text.rows_by_pair(evaluation, of_models)
 
 
 #: The AUC of PrivLeak, compared with that of retrained models, as in PrivLeak itself.
@@ -72,14 +72,16 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     target, samples = evaluation.membership[evaluation.target], _text.forgotten_or_heldout(evaluation)
     if not _game.sided(target):
         return {}
-    score = _scores(evaluation, evaluation.unlearned_files, samples, options.share)
+    score = _min_k(evaluation, evaluation.unlearned_files, samples, options.share)
     aucs = _game.auc(score, target.forget[:, samples], target.heldout[:, samples])
+    # vars: the value of each AUC, its influence and imagined
     return {"min_k_auc": single(**vars(aucs), **_text.units(target), index=samples, rule=DECIDES["min_k_auc"])}
 
 
-def _scores(evaluation: Evaluation, files: list[str], samples: np.ndarray, share: float) -> np.ndarray:
-    """Return Min-K %, the mean log-probability of the ``share`` of a sample's tokens that are least likely, of the
-    target models in ``files`` on ``samples`` int64 [rows]: float64 [target models, rows]."""
+def _min_k(evaluation: Evaluation, files: list[str], samples: np.ndarray, share: float) -> np.ndarray:
+    """Return Min-K % of each sample: the mean log-probability of its least likely tokens, which are the given ``share``
+    of all its tokens. It is that of the target models in ``files`` on ``samples`` int64 [rows]: float64 [target models,
+    rows]."""
     return of_tokens.lowest(evaluation.signal("tokens", files, evaluation.target, samples)[..., LOGP], share)
 
 
@@ -96,7 +98,7 @@ def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: An
 def leak(
     audited: np.ndarray, retrained: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: Any
 ) -> Estimate:
-    """Return PrivLeak of models ``audited`` against ``retrained`` models of the same memberships, in per cent: 100·(A −
+    """Return PrivLeak of ``audited`` against ``retrained`` models of the same memberships, in per cent: 100·(A −
     A_retrained)/A_retrained with A = 1 − AUC.
 
     ``audited`` and ``retrained`` float64 [models, samples], larger = more member-like, anything where a sample is
@@ -104,13 +106,16 @@ def leak(
     int [models]. The interval is that of the ratio to first order, with samples and models paired. Raises ValueError
     where the AUC of retrained models is 1, so that nothing is left to compare.
     """
-    a, r = (_game.auc(score, forget, heldout) for score in (audited, retrained))
-    base = 1 - float(r.value.mean())  # the A of retrained models, by which PrivLeak divides
+    auc_audited, auc_retrained = (_game.auc(score, forget, heldout) for score in (audited, retrained))
+    base = 1 - float(auc_retrained.value.mean())  # A_retrained, by which PrivLeak divides
     if base <= 0:
         raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")
-    ratio = (1 - float(a.value.mean())) / base
-    # (1 − a)/(1 − r) − 1 changes by (ratio·dr − da)/(1 − r), and so do single models around their mean.
-    moved, value = crossed.difference(r.times(ratio), a).times(100 / base), 100 * (ratio - 1)
-    centred = replace(moved, value=value + (moved.value - moved.value.mean()))
+    ratio = (1 - float(auc_audited.value.mean())) / base
+    value = 100 * (ratio - 1)
+    # If the AUCs change by d_audited and d_retrained, PrivLeak changes by 100·(ratio·d_retrained − d_audited)/base, to
+    # first order. So does each model deviate from the mean, and each sample influence it.
+    linear = crossed.difference(auc_retrained.times(ratio), auc_audited).times(100 / base)
+    centred = replace(linear, value=value + (linear.value - linear.value.mean()))
+    # The bounds are PrivLeak at an AUC of 1 and at an AUC of 0.
     n, highest = int((forget | heldout).any(0).sum()), 100 * (1 / base - 1)
-    return levels.mean(centred, **places, n=n, bounds=(-100.0, max(highest, value)))  # those of an AUC of 1 and of 0
+    return levels.mean(centred, **places, n=n, bounds=(-100.0, max(highest, value)))

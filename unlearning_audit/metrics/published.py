@@ -75,10 +75,11 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     if published.step >= 0:  # −1: unknown
         lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
     splits, split = np.unique(published.membership.split, return_inverse=True)  # models of a split forget the same
-    for name, score, forget, heldout, aucs in _attacks(published):
+    for name, score, forget, heldout, aucs in _scored_attacks(published):
         if aucs is None:
             lines.append(nothing(f"auc_{name}", "some model has no score on one of the two sides"))
             continue
+        # Splits count equally.
         reading = crossed.mean([aucs], split=split, share=np.full(len(splits), 1 / len(splits)))
         (auc,) = crossed.estimates(reading, n=int((forget | heldout).any(axis=0).sum()))
         lines.append(row(metric=f"auc_{name}", estimate=auc))
@@ -88,19 +89,22 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         for role, mask in _text.roles(published.test, published).items():
             known = mask & np.isfinite(value)
             if known.any(axis=1).all():
-                lines += table({f"reading_{name}": _mean(value, known, bool(is_share))}, role=role)
+                lines += table({f"reading_{name}": _mean_estimate(value, known, bool(is_share))}, role=role)
     for aggregate in json.loads(published.aggregates):
-        estimate = stats.Estimate(*map(aggregate.get, ESTIMATE))  # the formula is its note
+        # The fields of an estimate in its order; the formula is its note.
+        estimate = stats.Estimate(*(aggregate.get(field) for field in ESTIMATE))
         lines.append(row(metric=f"aggregate_{aggregate['name']}", estimate=estimate))
-    return lines + _agreements(published)
+    return lines + _agreement_rows(published)
 
 
-def _attacks(published: Published) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, crossed.PerModel | None]]:
-    """Yield five things of each attack: its name; its scores; which samples with a finite score are forgotten; which of
-    them are held out, [models, samples] each; and the AUC of each model.
+#: An attack's name; its scores; which samples with a finite score are forgotten; which are held out, [models, samples]
+#: each; and its AUC for each model.
+Attack = tuple[str, np.ndarray, np.ndarray, np.ndarray, crossed.PerModel | None]
 
-    None takes the place of the AUC if some model has no forgotten or no held-out sample with a finite score.
-    """
+
+def _scored_attacks(published: Published) -> Iterator[Attack]:
+    """Yield each attack: its name, scores, forgotten samples and held-out samples with a finite score, and the AUC of
+    each model. The AUC is None if some model has no forgotten or no held-out sample with a finite score."""
     for name, score in zip(published.attacks.tolist(), published.scores, strict=True):
         forget, heldout = (side & np.isfinite(score) for side in (published.forget, published.heldout))
         sided = forget.any(axis=1).all() and heldout.any(axis=1).all()
@@ -124,7 +128,7 @@ def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float
     return stats.Estimate(float(np.mean(tprs)), np.nan, np.nan, int(forget.any(axis=0).sum()), note)
 
 
-def _mean(value: np.ndarray, known: np.ndarray, is_share: bool) -> stats.Estimate:
+def _mean_estimate(value: np.ndarray, known: np.ndarray, is_share: bool) -> stats.Estimate:
     """Return the mean over models of the mean of ``value`` over the ``known`` samples, [models, samples] both; with an
     interval only if the value is a share, from 0 to 1."""
     n = int(known.any(axis=0).sum())
@@ -135,14 +139,14 @@ def _mean(value: np.ndarray, known: np.ndarray, is_share: bool) -> stats.Estimat
     return stats.Estimate(float(means.mean()), np.nan, np.nan, n, "no interval: values are not between 0 and 1")
 
 
-def _agreements(published: Published) -> list[Row]:
-    """Return the row "printed_numbers": the share of printed numbers that agree with recomputed ones; [] if there are
-    none."""
+def _agreement_rows(published: Published) -> list[Row]:
+    """Return the row "printed_numbers": the share of printed numbers that agree with recomputed ones, whose note lists
+    up to five that do not; [] if no printed number could be recomputed."""
     numbers = [number for number in json.loads(published.agreements) if number["agrees"] is not None]
     if not numbers:
         return []
-    words = "{quantity} is {printed:.6g}, recomputed {recomputed:.6g}"
-    wrong = [words.format_map(number) for number in numbers if not number["agrees"]]
+    sentence = "{quantity} is {printed:.6g}, recomputed {recomputed:.6g}"
+    wrong = [sentence.format_map(number) for number in numbers if not number["agrees"]]
     note = "; ".join(wrong[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
     estimate = stats.Estimate(1 - len(wrong) / len(numbers), np.nan, np.nan, len(numbers), note)
     return [row(metric="printed_numbers", estimate=estimate)]
@@ -168,13 +172,14 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     published = evaluation.published
     assert published is not None
     comparable, unit = set(published.comparable.tolist()), published.membership.block
+    # Retraining has an AUC of ½ where forgotten and held-out samples are a random draw (``fair``).
     auc_rule = replace(DECIDES["auc"], ideal=0.5, chance=OF_SAMPLES) if published.fair else DECIDES["auc"]
     roles = _text.roles(published.test, published)
     metrics = {
-        "auc": (_of_attacks(published, comparable), auc_rule),
-        "memory": (_of_readings(published, comparable, roles["forget"]), DECIDES["memory"]),
-        "kept": (_of_readings(published, comparable, roles["retain"]), UTILITY),
-        "elsewhere": (_of_readings(published, comparable, roles["test"]), UTILITY),
+        "auc": (_aucs(published, comparable), auc_rule),
+        "memory": (_means_of_readings(published, comparable, roles["forget"]), DECIDES["memory"]),
+        "kept": (_means_of_readings(published, comparable, roles["retain"]), UTILITY),
+        "elsewhere": (_means_of_readings(published, comparable, roles["test"]), UTILITY),
     }
     split = np.zeros(len(unit), np.int64)
     return {
@@ -184,22 +189,23 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     }
 
 
-def _of_attacks(published: Published, comparable: set[str]) -> dict[str, crossed.PerModel]:
-    """Return attack → its AUC for each model, forgotten against held-out samples; {} if some attack has no score of
-    forgotten or of held-out samples of some model. ``comparable``: names of the attacks that all populations have."""
-    aucs = {name: auc for name, *_, auc in _attacks(published) if name in comparable}
-    # All of them, or none if one is missing.
+def _aucs(published: Published, comparable: set[str]) -> dict[str, crossed.PerModel]:
+    """Return attack → its AUC for each model, forgotten against held-out samples, for the attacks in ``comparable``,
+    the names of attacks that all populations have. {} if the AUC of one of these is missing, because some model has no
+    score of forgotten or of held-out samples."""
+    aucs = {name: auc for name, *_, auc in _scored_attacks(published) if name in comparable}
     return {name: auc for name, auc in aucs.items() if auc is not None and None not in aucs.values()}
 
 
-def _of_readings(published: Published, comparable: set[str], mask: np.ndarray) -> dict[str, crossed.PerModel]:
-    """Return name of a value → its mean over the samples in ``mask``, bool [models, samples], for each model.
+def _means_of_readings(published: Published, comparable: set[str], mask: np.ndarray) -> dict[str, crossed.PerModel]:
+    """Return name of a published value → its mean over the samples in ``mask``, bool [models, samples], for each model.
 
     A value is used under four conditions. It lies in [0, 1]; it is known whether it rises (``direction`` 1) or falls
     (−1) as more is remembered; all populations have it (``comparable``: names of such values); and each model has it
     for some sample. A value that falls is replaced by 1 minus it.
     """
     means = {}
+    # ``share``: whether a value lies in [0, 1]; a ``direction`` of 0 is unknown.
     columns = (published.readings.tolist(), published.values, published.direction, published.share)
     for name, value, direction, is_share in zip(*columns, strict=True):
         known = mask & np.isfinite(value)

@@ -56,7 +56,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     for each of ``bits``. {} unless ``decides`` is set."""
     if not options.decides:
         return {}
-    record, member = relearn.stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
+    record, member = relearn.joined_record(evaluation.relearned_files), evaluation.membership[evaluation.target]
     right, forget = record.right_rounded[:, _positions(record, options)], member.forget[:, record.index]
     accuracies = [_text.mean(of_bits, forget) for of_bits in right.swapaxes(0, 1)]  # of [models, bits, rows]
     places = {"unit": member.block, "split": member.split, "index": record.index}
@@ -72,8 +72,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     on forgotten samples. "quantised_auc" is the AUC of forgotten against held-out samples; it is left out if a model
     lacks one of the two. "quantised_accuracy" is the accuracy on forgotten and on test samples (field ``role``).
     """
-    record, member = relearn.stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
-    retrained = relearn.compared(evaluation)
+    record, member = relearn.joined_record(evaluation.relearned_files), evaluation.membership[evaluation.target]
+    retrained = relearn.retrained_record(evaluation)
     forget, heldout = member.forget[:, record.index], member.heldout[:, record.index]
     test = np.tile(evaluation.data.part[record.index] == 1, (len(forget), 1))
     places, lines = groups(member), []

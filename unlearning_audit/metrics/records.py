@@ -52,13 +52,13 @@ Unseen = dict[tuple[int, int], _contents.Unseen]  # (pair, split) → samples th
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return "records_recognised" of all target models and of each pair: the share of forgotten samples that are listed
-    as still recognised.
+    """Return rows "records_recognised" of all target models, then of each pair if there are several: the share of
+    forgotten samples that are listed as still recognised. [] without lines of records.
 
     If the data say whose samples they are, "people_recognised" follows, the share of people who are recognised. The
     notes count and name the samples.
     """
-    return summary(_lists(evaluation, options)[0], options.rate)
+    return summary(_lines_and_unseen(evaluation, options)[0], options.rate)
 
 
 def records(evaluation: Evaluation, options: Options) -> list[Line]:
@@ -75,45 +75,46 @@ def records(evaluation: Evaluation, options: Options) -> list[Line]:
     If held-out samples are missing or not a random draw, each record is compared with retrained models by φ; there are
     no lines without such models.
     """
-    lines, unseen = _lists(evaluation, options)
+    lines, unseen = _lines_and_unseen(evaluation, options)
     return _contents.with_contents(lines, evaluation.data, options.examples, unseen, _contents.surprise(evaluation))
 
 
-def _lists(evaluation: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
+def _lines_and_unseen(evaluation: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
     """Return a line for each forgotten record, and (pair, split) → the samples that its models never saw, with scores.
 
-    The latter is empty if records are compared with retrained models, because held-out samples are missing or not a
-    random draw.
+    Records are compared with held-out samples, or with retrained models if held-out samples are missing or not a random
+    draw. With retrained models, the dict of never-seen samples is empty.
     """
     member = evaluation.membership[evaluation.target]
+    # ``fair``: forgotten and held-out samples are a random draw
     if not (evaluation.fair and member.heldout.any(axis=1).all()):
         return by_retraining(evaluation, options.rate), {}
     phi = evaluation.audited.phi()
-    return against_heldout(evaluation, member, usable(evaluation, phi, member), options.rate)
+    return against_heldout(evaluation, member, usable_scores(evaluation, phi, member), options.rate)
 
 
 def by_retraining(evaluation: Evaluation, rate: float) -> list[Line]:
     """Return the lines of records that are found by comparison with retrained models (`against_retrained`); [] if there
     are none of the same samples, or if retraining failed. ``rate`` is the expected share of the list that is false."""
     retraining = evaluation.retrained_group()
-    # None if retraining failed, since that is no fault of the method. `or_none` passes the files on (_), which this
-    # group of models knows already.
+    # φ, or None if retraining failed, since that is no fault of the method. The lambda ignores the files that `or_none`
+    # passes to it, because this group of models has them already.
     retrained = None if retraining is None else or_none(lambda _: retraining.phi(), retraining.files)
     if retraining is None or retrained is None:
         return []
     member, phi = evaluation.membership[evaluation.target], evaluation.audited.phi()
-    training = retraining.membership.retain
+    training = retraining.membership.retain  # a retrained model was trained on what it had to retain
     return against_retrained(evaluation, member, phi, retrained=retrained, training=training, rate=rate)
 
 
-def usable(evaluation: Evaluation, phi: np.ndarray, member: Membership) -> Scores:
+def usable_scores(evaluation: Evaluation, phi: np.ndarray, member: Membership) -> Scores:
     """Return name → scores float64 [models, samples], by which records may be recognised: φ, and every attack whose
     scores are finite on all forgotten and held-out samples. The random control is left out."""
     sides = member.forget | member.heldout
     scores = {PHI: phi}
     for (attack, form), (score, _) in evaluation.scores.items():
         if attack != CONTROL and np.isfinite(score[sides]).all():
-            scores["/".join(filter(None, (attack, form)))] = score
+            scores[f"{attack}/{form}" if form else attack] = score
     return scores
 
 
@@ -121,14 +122,15 @@ def against_heldout(
     evaluation: Evaluation, member: Membership, scores: Scores, rate: float
 ) -> tuple[list[Line], Unseen]:
     """Return a line for each forgotten record, compared with held-out samples of the same models, and (pair, split) →
-    these samples with scores.
+    these held-out samples with their scores.
 
     This is for forgotten samples that are a random draw. A split without forgotten or held-out samples has no lines.
     ``member``: the memberships of the audited models; ``scores``: name → float64 [models, samples]; ``rate``: the
     expected share of the list that is false.
     """
-    splits = []
-    for pair, number in sorted(set(zip(member.block.tolist(), member.split.tolist(), strict=True))):
+    # The (pair, split) of every model, each once.
+    splits, keys = [], set(zip(member.block.tolist(), member.split.tolist(), strict=True))
+    for pair, number in sorted(keys):
         models = (member.block == pair) & (member.split == number)
         forget, heldout = (np.flatnonzero(side[models].all(axis=0)) for side in (member.forget, member.heldout))
         if len(forget) and len(heldout):
@@ -136,14 +138,14 @@ def against_heldout(
             splits.append(_Split(pair, number, int(models.sum()), forget, heldout, means))
     lines, unseen = [], {}
     for split in splits:
-        attack, direction = _strongest(split, splits)
+        attack, direction = _strongest_attack(split, splits)
         score = direction * split.means[attack]
         p = record_stats.conformal(score=score[split.forget], heldout=score[split.heldout])
         place: Line = {"pair": split.block, "split": split.split, "models": split.models, "yardstick": HELDOUT}
-        place["attack"] = attack + " turned round" * (direction < 0)
+        place["attack"] = attack if direction > 0 else f"{attack} turned round"
         lines += lines_of(evaluation, place, split.forget, score[split.forget], p)
         unseen[split.block, split.split] = _contents.Unseen(split.heldout, score[split.heldout])
-    return listed(lines, rate), unseen
+    return with_recognised(lines, rate), unseen
 
 
 def against_retrained(
@@ -154,29 +156,31 @@ def against_retrained(
     samples that are not a random draw.
 
     ``member`` and ``phi`` float64 [models, samples]: memberships and φ of the audited models; ``retrained`` float64
-    [others, samples]: φ of retrained models, which were trained on ``training`` bool [others, samples]. Each forget set
-    is compared only with retrained models that saw none of it. It has no lines if these are fewer than two, because a
-    single model does not show how such models vary. ``rate``: the expected share of the list that is false.
+    [retrained models, samples]: φ of retrained models, which were trained on ``training`` bool [retrained models,
+    samples]. Each forget set is compared only with retrained models that saw none of it. A forget set has no lines if
+    these are fewer than two, because a single model does not show how such models vary. ``rate``: the expected share of
+    the list that is false.
     """
     lines = []
     for forget in np.unique(member.forget, axis=0):
-        audited, unseen = (member.forget == forget).all(axis=1), ~(training & forget).any(axis=1)
-        if unseen.sum() < 2:
+        # The audited models with this forget set, and the retrained models that saw none of it.
+        audited, ignorant = (member.forget == forget).all(axis=1), ~(training & forget).any(axis=1)
+        if ignorant.sum() < 2:
             continue
         samples = np.flatnonzero(forget)
-        phi_audited, phi_retrained = phi[audited][:, samples], retrained[unseen][:, samples]
+        phi_audited, phi_retrained = phi[audited][:, samples], retrained[ignorant][:, samples]
         place: Line = {"pair": int(member.block[audited][0]), "split": int(member.split[audited][0])}
         place |= {"models": len(phi_audited), "attack": PHI, "yardstick": RETRAINED}
         p = record_stats.against_retrained(audited=phi_audited, retrained=phi_retrained)
         lines += lines_of(evaluation, place, samples, phi_audited.mean(axis=0), p)
-    return listed(lines, rate)
+    return with_recognised(lines, rate)
 
 
 def lines_of(evaluation: Evaluation, place: Line, samples: np.ndarray, score: np.ndarray, p: np.ndarray) -> list[Line]:
     """Return a line for each of the records ``samples`` int64 [records] of one split, with ``score`` and ``p`` float64
     [records].
 
-    ``place``: column → value of what all of these lines share. If the data say whose samples are, lines also name the
+    ``place``: column → value that all of these lines share. If the data say whose samples they are, lines also name the
     person, with Simes' p-value of all records of the person.
     """
     data = evaluation.data
@@ -184,33 +188,33 @@ def lines_of(evaluation: Evaluation, place: Line, samples: np.ndarray, score: np
     if data.subject is not None:
         columns["person"] = data.subject[samples]
         people, p_people = record_stats.simes(p=p, group=columns["person"])
-        columns["p_person"] = p_people[np.searchsorted(people, columns["person"])]
-    values = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [{**place, "kind": "", "content": "", **dict(zip(columns, line, strict=True))} for line in values]
+        columns["p_person"] = p_people[np.searchsorted(people, columns["person"])]  # ``people`` is sorted
+    records = zip(*(column.tolist() for column in columns.values()), strict=True)  # the values of each record
+    # Kind and content follow later, for the records that are shown (`_contents`).
+    return [{**place, "kind": "", "content": "", **dict(zip(columns, values, strict=True))} for values in records]
 
 
-def listed(lines: list[Line], rate: float) -> list[Line]:
-    """Return the lines of all splits with the column "recognised", and "person_recognised" if lines name persons.
-    ``rate`` is the expected share of the whole list that is false.
+def with_recognised(lines: list[Line], rate: float) -> list[Line]:
+    """Return the lines of all splits with the columns "recognised" and "rate", and "person_recognised" if lines name
+    persons. ``rate`` is the expected share of the whole list that is false.
 
-    One list covers all splits. Separate lists at this rate would nearly always include a false record if there are
-    many.
+    One list covers all splits. If each split had a list at this rate, some list would nearly always include a false
+    record where splits are many.
     """
     recognised = record_stats.discoveries(p=np.array([line["p"] for line in lines]), rate=rate)
-    p_people = {_person(line): line["p_person"] for line in lines if "person" in line}
-    found_people = record_stats.discoveries(p=np.array(list(p_people.values())), rate=rate)
-    of_person = {
-        person: {"person_recognised": int(found)} for person, found in zip(p_people, found_people, strict=True)
-    }
+    # A person's records have one p-value in common, which counts once.
+    p_people = {_person_key(line): line["p_person"] for line in lines if "person" in line}
+    people = record_stats.discoveries(p=np.array(list(p_people.values())), rate=rate)
+    column_of = {person: {"person_recognised": int(found)} for person, found in zip(p_people, people, strict=True)}
     return [
-        {**line, "recognised": int(found), "rate": rate, **of_person.get(_person(line), {})}
+        {**line, "recognised": int(found), "rate": rate, **column_of.get(_person_key(line), {})}
         for line, found in zip(lines, recognised, strict=True)
     ]
 
 
-def _person(line: Line) -> tuple[int, int, int | None]:
-    """Return pair, split and person of a line: each person has one p-value in every split. The person is None if lines
-    name no persons."""
+def _person_key(line: Line) -> tuple[int, int, int | None]:
+    """Return pair, split and person of a line, which identify a p-value of a person. The person is None if lines name
+    no persons."""
     return line["pair"], line["split"], line.get("person")
 
 
@@ -228,17 +232,18 @@ class _Split:
 
     @cached_property
     def leads(self) -> dict[str, float]:
-        """Return attack → AUC − ½ of the forgotten against the held-out samples by its mean scores. It is cached,
-        because every other split needs it."""
+        """Return attack → AUC − ½ of the forgotten against the held-out samples by its mean scores. The result is
+        cached, because every other split needs it."""
         rows = np.concatenate([self.forget, self.heldout])
         positive = np.arange(len(rows)) < len(self.forget)
+        # The AUC is the mean placement of the positives.
         return {
             attack: float(stats.placements(score=mean[rows], positive=positive)[positive].mean()) - 0.5
             for attack, mean in self.means.items()
         }
 
 
-def _strongest(split: _Split, splits: list[_Split]) -> tuple[str, int]:
+def _strongest_attack(split: _Split, splits: list[_Split]) -> tuple[str, int]:
     """Return the attack for ``split`` that separates best in other pairs among ``splits``, and its direction: 1, or −1
     where forgotten samples look less familiar.
 
@@ -247,7 +252,8 @@ def _strongest(split: _Split, splits: list[_Split]) -> tuple[str, int]:
     attack that separates them there by chance has the opposite sign here, so the choice is then cautious. φ with
     direction 1 is returned if there is no other split.
     """
-    others = [s for s in splits if s.block != split.block] or [s for s in splits if s is not split]
+    of_other_pairs = [other for other in splits if other.block != split.block]
+    others = of_other_pairs or [other for other in splits if other is not split]
     if not others:
         return PHI, 1
     leads = {attack: float(np.mean([other.leads[attack] for other in others])) for attack in split.means}
@@ -260,26 +266,28 @@ def summary(lines: list[Line], rate: float) -> list[Row]:
     each pair if there are several; [] without lines."""
     pairs = sorted({line["pair"] for line in lines})
     table = _rows(lines, rate) if lines else []
-    for pair in pairs if len(pairs) > 1 else ():
+    single_pairs = pairs if len(pairs) > 1 else []  # the rows of the only pair are those of all lines
+    for pair in single_pairs:
         table += _rows([line for line in lines if line["pair"] == pair], rate, pair=pair)
     return table
 
 
 def _rows(lines: list[Line], rate: float, **place: Any) -> list[Row]:
-    """Return the rows of some lines: the shares of records and of people that are recognised. ``place``: further fields
-    of the rows; none for the lines of all pairs."""
+    """Return the rows of some lines: the share of records that are recognised and, if lines name persons, of people.
+    ``place``: the field ``pair`` of the rows; empty for the lines of all pairs."""
     samples = sorted({line["sample"] for line in lines if line["recognised"]})
     recognised, total = sum(line["recognised"] for line in lines), len(lines)
     note = f"{recognised} of {total}"
     if not place:  # the lines of one pair are a part of a list, and a part has no rate of its own
         note += f"; in such lists at most {rate:.0%} are false, on average over audits"
     if samples:
-        note += ": samples " + ", ".join(map(str, samples[:MOST_NUMBERS])) + " …" * (len(samples) > MOST_NUMBERS)
-    estimate = Estimate(recognised / total, np.nan, np.nan, total, note)
+        more = " …" if len(samples) > MOST_NUMBERS else ""
+        note += f": samples {', '.join(map(str, samples[:MOST_NUMBERS]))}{more}"
+    estimate = Estimate(recognised / total, low=np.nan, high=np.nan, n=total, note=note)
     table = [row(metric="records_recognised", estimate=estimate, **place)]
-    people = {_person(line): line["person_recognised"] for line in lines if "person" in line}
+    people = {_person_key(line): line["person_recognised"] for line in lines if "person" in line}
     if people:
         known, everyone = sum(people.values()), len(people)
-        estimate = Estimate(known / everyone, np.nan, np.nan, everyone, f"{known} of {everyone}")
+        estimate = Estimate(known / everyone, low=np.nan, high=np.nan, n=everyone, note=f"{known} of {everyone}")
         table.append(row(metric="people_recognised", estimate=estimate, **place))
     return table

@@ -64,10 +64,12 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     are not taught, as a mean over log₂(1 + step). {} unless ``decides`` is set."""
     if not options.decides:
         return {}
-    audited, member = stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
+    audited, member = joined_record(evaluation.relearned_files), evaluation.membership[evaluation.target]
     queried = member.forget[:, audited.index] & ~audited.taught
-    accuracy = _text.mean(np.clip(_over_steps(audited.right, audited.steps), 0, 1), queried)
+    # Means of right (1) and wrong (0) lie in [0, 1] except for rounding, which the clip removes.
+    accuracy = _text.mean(np.clip(_mean_over_steps(audited.right, audited.steps), 0, 1), queried)
     places = {"unit": member.block, "split": member.split, "index": audited.index}
+    # vars: the accuracy's value, influence and imagined
     return {name: single(**vars(accuracy), **places, rule=rule) for name, rule in DECIDES.items()}
 
 
@@ -76,44 +78,49 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     many steps they need in comparison ("relearn_steps"). The accuracy of the target models after each number of steps
     follows ("relearn_accuracy").
 
-    Language models also have the area in nats per token. Without retrained models to compare with, all rows but those
-    of accuracies have this reason in place of a number.
+    "relearn_area" is in accuracy, "relearn_area_phi" in φ and, for language models, "relearn_area_nll" in nats per
+    token. Without retrained models to compare with, all rows but those of accuracies have this reason in place of a
+    number. Only forgotten samples that are not taught are queried.
     """
-    audited = stacked(evaluation.relearned_files)
+    audited = joined_record(evaluation.relearned_files)
     member = evaluation.membership[evaluation.target]
     queried, places = member.forget[:, audited.index] & ~audited.taught, groups(member)
     accuracies = [
-        row(metric="relearn_accuracy", step=step, estimate=rates.rate(hit=audited.right[:, i], rows=queried, **places))
-        for i, step in enumerate(audited.steps.tolist())
+        row(metric="relearn_accuracy", step=step, estimate=rates.rate(hit=right, rows=queried, **places))
+        for step, right in zip(audited.steps.tolist(), audited.right.swapaxes(0, 1), strict=True)
     ]
-    text = evaluation.data.x.dtype.kind == "i" and not evaluation.data.y.any()  # tokens without labels
-    names = ("relearn_area", "relearn_area_phi", *["relearn_area_nll"] * text, "relearn_steps")  # NLL of text only
-    retrained = compared(evaluation)
-    if isinstance(retrained, str):
-        return [*accuracies, *(nothing(name, retrained) for name in names)]
-    before = evaluation.outputs(evaluation.originals).stacked(evaluation.target, audited.index).argmax(-1)
-    goal = NEAR * _mean(before == evaluation.labels_of(evaluation.target)[..., audited.index], queried)
+    is_text = evaluation.data.x.dtype.kind == "i" and not evaluation.data.y.any()  # tokens without labels
+    retrained = retrained_record(evaluation)
+    if isinstance(retrained, str):  # the reason why there are none
+        names = ["relearn_area", "relearn_area_phi", "relearn_steps"]
+        if is_text:
+            names.insert(2, "relearn_area_nll")
+        return accuracies + [nothing(name, retrained) for name in names]
+    # The goal of relearning is most of the accuracy before unlearning.
+    predicted_before = evaluation.outputs(evaluation.originals).stacked(evaluation.target, audited.index).argmax(-1)
+    goal = NEAR * _accuracy(predicted_before == evaluation.labels_of(evaluation.target)[..., audited.index], queried)
     curves = {"relearn_area": (audited.right, retrained.right), "relearn_area_phi": (audited.phi, retrained.phi)}
-    if text:
+    if is_text:
+        # φ is the log-odds of a token, so NLL = log(1 + exp(−φ)).
         nll, retrained_nll = (np.logaddexp(0.0, -phi.astype(np.float64)) for phi in (audited.phi, retrained.phi))
         curves = {"relearn_area_nll": (nll, retrained_nll), **curves}
     numbers = {name: area(*pair, audited.steps, queried, **places) for name, pair in curves.items()}
-    numbers["relearn_steps"] = index(audited, retrained, queried, goal, **places)
+    numbers["relearn_steps"] = steps_ratio(audited, retrained, queried, goal, **places)
     return table(numbers) + accuracies
 
 
-def compared(evaluation: Evaluation) -> Relearned | str:
-    """Return the record of relearning of the retrained models that are compared with, or the reason why there are
-    none."""
+def retrained_record(evaluation: Evaluation) -> Relearned | str:
+    """Return the record of relearning of the retrained models to compare with. If there are none, or if retraining
+    failed, return the reason, a str."""
     if not evaluation.compared_relearned_files:
         return NO_RETRAINED
     try:
-        return stacked(evaluation.compared_relearned_files)
+        return joined_record(evaluation.compared_relearned_files)
     except NoAnswerError as error:
         return str(error)
 
 
-def stacked(files: list[str]) -> Relearned:
+def joined_record(files: list[str]) -> Relearned:
     """Return the record of relearning of all models, joined from ``files``, one for each batch of models, on the
     samples that any batch has. Where a batch does not have a sample, its values are 0. Raises NoAnswerError if a method
     left no models."""
@@ -121,8 +128,9 @@ def stacked(files: list[str]) -> Relearned:
     index = np.unique(np.concatenate([batch.index for batch in batches]))
 
     def spread(batch: Relearned, name: str) -> np.ndarray:
-        """Return the field ``name`` of one batch on the samples of all batches, which are its last axis. Fields of
-        rounded models are empty if no model was rounded (no ``bits``); then they are returned as they are."""
+        """Return the field ``name`` of one batch with the samples of all batches as its last axis, 0 for samples that
+        the batch does not have. If no model was rounded (no ``bits``), the fields "…_rounded" are empty; they are
+        returned unchanged."""
         values: np.ndarray = getattr(batch, name)
         if name.endswith("rounded") and not len(batch.bits):
             return values
@@ -139,14 +147,14 @@ def weights(steps: np.ndarray) -> np.ndarray:
     """Return the weights of the points of a curve in its mean over log₂(1 + step), by the trapezoidal rule: float64
     [points], of sum 1."""
     widths = np.diff(np.log2(1.0 + steps))
-    trapezoids: np.ndarray = (np.r_[widths, 0] + np.r_[0, widths]) / 2 / widths.sum()
-    return trapezoids
+    # A point gets half of the width on each of its sides.
+    return np.asarray((np.r_[widths, 0] + np.r_[0, widths]) / 2 / widths.sum())
 
 
-def _over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return the mean of curves ``values`` [models, points, rows] over log₂(1 + step): float64 [models, rows]."""
-    area: np.ndarray = np.einsum("p,mpr->mr", weights(steps), values.astype(np.float64))
-    return area
+def _mean_over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return the mean of curves ``values`` [models, points, rows] over log₂(1 + step): float64 [models, rows]. The
+    points of a curve are the numbers of ``steps`` int64 [points]."""
+    return np.asarray(np.einsum("p,mpr->mr", weights(steps), values.astype(np.float64)))
 
 
 def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried: np.ndarray, **places: Any) -> Estimate:
@@ -155,28 +163,35 @@ def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried:
 
     ``audited`` and ``retrained`` [models, points, rows]: right (bool), phi or NLL, of the same samples in paired
     models; ``steps`` int64 [points]; ``queried`` bool [models, rows]; ``places``: "split" and "block", int [models].
-    The interval covers samples and models; for predictions it lies in [−1, 1].
+    The interval covers samples and models; for right or wrong predictions it lies in [−1, 1], else it has no bounds.
     """
-    means = [_over_steps(values, steps) for values in (audited, retrained)]
+    means = [_mean_over_steps(values, steps) for values in (audited, retrained)]
     if audited.dtype == bool:
+        # The clip removes rounding, which may lead out of [0, 1].
         of_audited, of_retrained = (_text.mean(np.clip(mean, 0, 1), queried) for mean in means)
-        distance, end = crossed.difference(of_audited, of_retrained), 1.0
+        distance, bound = crossed.difference(of_audited, of_retrained), 1.0
     else:
-        distance, end = levels.per_model(value=means[0] - means[1], weight=queried * 1.0), np.inf
-    return levels.mean(distance, **places, n=int(queried.any(axis=0).sum()), bounds=(-end, end))
+        distance, bound = levels.per_model(value=means[0] - means[1], weight=queried * 1.0), np.inf
+    return levels.mean(distance, **places, n=int(queried.any(axis=0).sum()), bounds=(-bound, bound))
 
 
-def index(audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: np.ndarray, **places: Any) -> Estimate:
-    """Return the mean number of steps until the accuracy on ``queried`` samples reaches the ``goal`` float64 [models],
-    divided by that of retrained models.
+def steps_ratio(
+    audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: np.ndarray, **places: Any
+) -> Estimate:
+    """Return the mean number of steps that ``audited`` models need to relearn, divided by that of ``retrained`` models.
+    A model has relearned when its accuracy on ``queried`` samples, bool [models, rows], reaches its ``goal`` float64
+    [models].
 
-    A model that does not reach the goal by the last step counts twice as many steps. There is no number if all
-    retrained models reach it at step 0, and no interval if this holds without one split or model. The interval is a
-    jackknife over splits, because models of a split are taught the same samples, or over models where there are fewer
-    than three splits. ``queried`` bool [models, rows]; ``places``: "split" and "block", int [models].
+    A model that does not reach the goal by the last step counts as twice that step; the note says how many do not.
+    There is no number if all retrained models reach the goal at step 0. The interval is a jackknife over splits,
+    because models of a split are taught the same samples, or over models where there are fewer than three splits. There
+    is no interval if without one split or model all other retrained models reach the goal at step 0. ``places``:
+    "split" and "block", int [models].
     """
     last, n = audited.steps[-1], len(goal)
-    needed = np.array([first(models, queried, goal) for models in (audited, retrained)], dtype=np.float64)
+    # [2, models]: the steps that audited models need, and those that retrained models need.
+    needed = np.array([first_steps(models, queried, goal) for models in (audited, retrained)], dtype=np.float64)
+    # The note says how many models do not reach the goal.
     late = ", ".join(
         f"{(steps > last).sum()} of {n} {population} were not back after {last} steps"
         for population, steps in zip(("models", "retrained ones"), needed, strict=True)
@@ -185,12 +200,13 @@ def index(audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: n
     if not needed[1].sum():
         return stats.empty(n=n, note="retrained models are as right as the originals from the start")
     value = float(needed[0].mean() / needed[1].mean())
+    # A split is one value of block and split together. The jackknife leaves out one unit, a split or a model, in turn.
     splits, split = np.unique(np.stack([places["block"], places["split"]]), axis=1, return_inverse=True)
     unit, unit_of_model = ("split", split.reshape(-1)) if splits.shape[1] > 2 else ("model", np.arange(n))
-    kept = unit_of_model != np.unique(unit_of_model)[:, None]  # [units, models]: without each unit in turn
+    kept = unit_of_model != np.unique(unit_of_model)[:, None]  # [units, models]: the models without each unit
+    sums_audited, sums_retrained = needed @ kept.T  # [units]: of the steps of the models that are kept
     with np.errstate(divide="ignore", invalid="ignore"):
-        # ``needed`` [2, models]: the sums of steps of audited models over those of retrained ones, [units].
-        ratios = np.divide(*(needed @ kept.T))
+        ratios = sums_audited / sums_retrained
     if not np.isfinite(ratios).all():
         why = f"no interval: without one {unit} there is no ratio"
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, why])))
@@ -198,17 +214,16 @@ def index(audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: n
     return Estimate(value, max(float(value - half), 0.0), float(value + half), n, late)
 
 
-def first(models: Relearned, queried: np.ndarray, goal: np.ndarray) -> np.ndarray:
+def first_steps(models: Relearned, queried: np.ndarray, goal: np.ndarray) -> np.ndarray:
     """Return the first step at which each model's accuracy on ``queried`` bool [models, rows] reaches its ``goal``
-    float64 [models]: int64 [models]; twice the last step if it never does."""
-    accuracy = np.stack([_mean(right, queried) for right in models.right.swapaxes(0, 1)], axis=1)  # [models, points]
-    reached = accuracy >= goal[:, None] - 1e-12
-    never = NEVER * models.steps[-1]
-    step: np.ndarray = np.where(reached.any(axis=1), models.steps[reached.argmax(axis=1)], never)
-    return step
+    float64 [models]: int64 [models]; `NEVER` times the last step for a model that never does."""
+    # [models, points]: a point of the curve is a number of steps.
+    accuracy = np.stack([_accuracy(right, queried) for right in models.right.swapaxes(0, 1)], axis=1)
+    reached = accuracy >= goal[:, None] - 1e-12  # less, so that rounding does not matter
+    return np.asarray(np.where(reached.any(axis=1), models.steps[reached.argmax(axis=1)], NEVER * models.steps[-1]))
 
 
-def _mean(right: np.ndarray, queried: np.ndarray) -> np.ndarray:
-    """Return the share of each model's ``queried`` rows that are right, float64 [models]; both bool [models, rows]."""
-    share: np.ndarray = (right & queried).sum(axis=1) / np.maximum(queried.sum(axis=1), 1)
-    return share
+def _accuracy(right: np.ndarray, queried: np.ndarray) -> np.ndarray:
+    """Return the share of each model's ``queried`` rows that are ``right``, float64 [models]; both arguments bool
+    [models, rows]. 0 for a model without queried rows."""
+    return np.asarray((right & queried).sum(axis=1) / np.maximum(queried.sum(axis=1), 1))

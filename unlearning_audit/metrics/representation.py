@@ -49,56 +49,58 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     retraining itself. A row that cannot be computed has the reason in place of a number. Raises NoAnswerError if the
     models before unlearning failed.
     """
-    before = _row(evaluation, "cka_original", likeness(evaluation, evaluation.unlearned_files, evaluation.originals))
-    return [probed(evaluation), *compared(evaluation), before]
+    before = _row(evaluation, "cka_original", cka(evaluation, evaluation.unlearned_files, evaluation.originals))
+    return [probe_row(evaluation), *cka_rows(evaluation), before]
 
 
-def compared(evaluation: Evaluation) -> list[Row]:
+def cka_rows(evaluation: Evaluation) -> list[Row]:
     """Return the row "cka_retrained", the similarity of the last hidden layers of forgotten samples to those of
-    retrained models, and "cka_gap", that minus the similarity of two retrained models.
+    retrained models, and "cka_gap", that minus the similarity of retrained models to the control, which was retrained
+    independently.
 
-    "cka_gap" is left out for retraining itself, and where there is no control. Rows have the reason in place of a
+    "cka_gap" is left out for retraining itself, and where there is no control. A row has the reason in place of a
     number where the models to compare with are missing or failed.
     """
     unlearned, retrained, control = evaluation.unlearned_files, evaluation.compared_files, evaluation.control_files
-    metric, lines = "cka_retrained", []  # ``metric`` is the row that fails if an error is raised
+    metric, lines = "cka_retrained", []  # ``metric``: the row being computed, which an error is reported in
     if not retrained:
         return [nothing(metric, NO_RETRAINED, role="forget")]
     try:
-        of_unlearned = likeness(evaluation, unlearned, retrained)
+        of_unlearned = cka(evaluation, unlearned, retrained)
         lines.append(_row(evaluation, metric, of_unlearned))
-        if control and unlearned not in (evaluation.retrained_files, control):  # the method itself is not retraining
+        is_retraining = unlearned in (evaluation.retrained_files, control)  # whether the method itself is retraining
+        if control and not is_retraining:
             metric = "cka_gap"
-            of_control = likeness(evaluation, control, retrained)
+            of_control = cka(evaluation, control, retrained)
             lines.append(_row(evaluation, metric, levels.difference(of_unlearned, of_control)))
     except NoAnswerError as error:
         lines.append(nothing(metric, str(error), role="forget"))
     return lines
 
 
-def likeness(evaluation: Evaluation, files: list[str], counterparts: list[str]) -> crossed.PerModel:
+def cka(evaluation: Evaluation, files: list[str], counterparts: list[str]) -> crossed.PerModel:
     """Return the linear CKA of the last hidden layers of forgotten samples between each target model and its
     counterpart, with influences [models, samples].
 
-    ``files`` and ``counterparts``: files of logits, with which hidden layers are found. NaN where CKA is undefined.
-    Raises NoAnswerError where target models or counterparts failed.
+    ``files`` and ``counterparts``: the models' files of logits, beside which their hidden layers lie. NaN where CKA is
+    undefined. Raises NoAnswerError where target models or counterparts failed.
     """
     forget = evaluation.membership[evaluation.target].forget
     value, influence = np.zeros(len(forget)), np.zeros(forget.shape)
     pairs = zip(_layers(evaluation, files), _layers(evaluation, counterparts), strict=True)
     for model, ((index, layer), (_, layer_of_counterpart)) in enumerate(pairs):
         forgotten = forget[model, index]
-        cka = alignment.linear_cka(x=layer[forgotten], y=layer_of_counterpart[forgotten])
-        value[model], influence[model, index[forgotten]] = cka
-    return crossed.PerModel(value, influence, np.zeros((len(value), 2)))
+        value_and_influence = alignment.linear_cka(x=layer[forgotten], y=layer_of_counterpart[forgotten])
+        value[model], influence[model, index[forgotten]] = value_and_influence
+    return crossed.PerModel(value, influence, imagined=np.zeros((len(value), 2)))  # imaginary samples have no influence
 
 
-def probed(evaluation: Evaluation) -> Row:
+def probe_row(evaluation: Evaluation) -> Row:
     """Return the row "probe_auc": the AUC of forgotten against held-out samples by φ of a last layer that is learned
     from retained samples, as a mean over target models.
 
-    Samples whose label no retained sample has are left out. The row has the reason in place of a number if the retained
-    samples of a model have one label, or if a model has no forgotten or no held-out sample left.
+    Samples whose label no retained sample of the model has are left out. The row has the reason in place of a number if
+    the retained samples of a model have one label, or if a model has no forgotten or no held-out sample left.
     """
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     labels = np.broadcast_to(labels, member.forget.shape)
@@ -106,7 +108,7 @@ def probed(evaluation: Evaluation) -> Row:
     for model, (index, features) in enumerate(_layers(evaluation, evaluation.unlearned_files)):
         y, retained = labels[model, index], member.retain[model, index]
         classes = np.unique(y[retained])
-        query = ~retained & np.isin(y, classes)
+        query = ~retained & np.isin(y, classes)  # the samples to score
         if len(classes) < 2:
             return nothing("probe_auc", "kept samples have a single label, of which no last layer can be learned")
         score[model, index[query]] = probe(features[retained], y[retained], features[query], y[query])
@@ -140,7 +142,8 @@ def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.nda
 
 def _layers(evaluation: Evaluation, files: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield for each target model the numbers of the queried samples int64 [rows], and its last hidden layer for them,
-    float32 [rows, width]. ``files``: the models' files of logits."""
+    float32 [rows, width]. ``files``: the models' files of logits. Rows that fill up a batch, whose number is −1, are
+    left out."""
     for batch in evaluation.features(files):
         for features, index in zip(batch.features, batch.index, strict=True):
             yield index[index >= 0], features[index >= 0]

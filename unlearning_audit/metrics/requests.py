@@ -52,7 +52,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
             of_request = swap.advantages(evaluation.scores, phi, one_request)
             of_request.pop("tail_advantage", None)  # `QUANTITIES` declares the advantage alone for single requests
         else:
-            of_request = one_run.guessed(evaluation, one_request)
+            of_request = one_run.guess_effects(evaluation, one_request)
         of_all |= {f"{name}_request_{request}": effect for name, effect in of_request.items()}
     return of_all
 
@@ -72,10 +72,12 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     right = predicted == evaluation.labels_of(evaluation.target)
     for request in range(1, int(member.request.max()) + 1):
         one_request = member.of_request(request)  # the memberships, as if it were the only request
+        of_request: list[Row] = []
         if member.pair is None:
-            of_request = swap.read(evaluation, one_request, generator(evaluation.seed, "swap"))
-        else:
-            of_request = one_run.audit(evaluation, one_request, delta=0.0) if request <= member.request_count else []
+            of_request = swap.rows_of_scores(evaluation, one_request, generator(evaluation.seed, "swap"))
+        elif request <= member.request_count:  # the samples are canaries, and the request was made
+            of_request = one_run.audit(evaluation, one_request, delta=0.0)
+        # A row with a place is of a single pair or model.
         of_request = [line for line in of_request if line.metric in METRICS and not line.place]
         for role in ("forget", "heldout"):
             accuracy_of_role = rates.rate(hit=right, rows=getattr(one_request, role), **groups(one_request))

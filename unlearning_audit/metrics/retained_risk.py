@@ -42,7 +42,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     read = {"after": evaluation.unlearned_files, "before": evaluation.originals, "retrained": evaluation.compared_files}
     outputs = {name: or_none(evaluation.outputs, files) for name, files in read.items()}
-    # None where there are no such models.
+    # φ, or None where there are no such models: ``and`` returns None then.
     phi: dict[str, Any] = {name: logits and logits.phi(labels, evaluation.target) for name, logits in outputs.items()}
     return evaluate(member, **phi)
 
@@ -60,8 +60,8 @@ def evaluate(
 
     Intervals cover models and samples, and differences are paired by both. The variance of an AUC includes imaginary
     samples (field ``imagined``; see `stats.mean_influence`), so that an AUC of 1 has an interval, too. In the
-    difference of two equal AUCs the imaginary samples would cancel. So the larger of their two influences counts there,
-    unless the scores themselves are equal.
+    difference of two equal AUCs their influences would cancel, and leave no interval. So the larger of the two counts
+    there, unless the scores themselves are equal.
     """
     retain, heldout = member.retain, member.heldout
     if not (retain.any(axis=1) & heldout.any(axis=1)).all():

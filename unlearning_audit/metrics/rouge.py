@@ -46,7 +46,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         return {(name, ""): values for name, values in forms(_answers.overlap(evaluation, files)).items()}
 
     audited, retrained = of_files(evaluation.generated_files), or_none(of_files, evaluation.compared_generated_files)
-    return _text.shares(evaluation, audited, retrained, gaps={"rouge_recall": "rouge_gap"})
+    return _text.rows_of_shares(evaluation, audited, retrained, gaps={"rouge_recall": "rouge_gap"})
 
 
 def forms(overlap: np.ndarray) -> dict[str, np.ndarray]:
@@ -71,4 +71,4 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "rouge_recall" → each target model's mean ROUGE-L recall of its forgotten samples. {} if a model has
     none."""
     recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]
-    return _text.of_forgotten(evaluation, DECIDES, recall)
+    return _text.effect_on_forgotten(evaluation, DECIDES, recall)

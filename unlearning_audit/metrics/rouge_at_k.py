@@ -67,7 +67,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         }
 
     audited, retrained = of_files(evaluation.sampled_files), or_none(of_files, evaluation.compared_sampled_files)
-    return _text.shares(evaluation, audited, retrained, only=("forget", "heldout"), samples=samples)
+    return _text.rows_of_shares(evaluation, audited, retrained, only=("forget", "heldout"), samples=samples)
 
 
 #: How much the best answer reproduces of a text that no model saw is known from retrained models only.
@@ -78,4 +78,4 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "rouge_at_k" → the recall of the best of the largest k answers, as a mean over the forgotten samples of
     each target model. {} if a model has no such sample."""
     value = best_of.largest(values=_answers.recalls(evaluation, evaluation.sampled_files), best_of=max(options.answers))
-    return _text.of_forgotten(evaluation, DECIDES, value)
+    return _text.effect_on_forgotten(evaluation, DECIDES, value)

@@ -111,18 +111,18 @@ class Population:
         return Population(**arrays)
 
 
-def check(targets: Population, shadows: Population) -> None:
-    """Raise ValueError if a population holds phi that is not finite, and if a target has the same phi as a shadow
-    model, which must not be its own reference."""
+def check_populations(targets: Population, shadows: Population) -> None:
+    """Raise ValueError if a population holds phi that is not finite, or if a target model is also a shadow model, which
+    shows in equal phi of all samples. A model must not be its own reference."""
     for name, population in (("targets", targets), ("shadows", shadows)):
         for field, value in vars(population).items():
             if value is not None and not np.isfinite(value).all():
                 raise ValueError(f"{name}.{field} holds NaN or infinite phi: these models cannot be scored")
     for name in ("original", "unlearned"):
-        audited, pool = getattr(targets, name), getattr(shadows, name)
-        for m, values in enumerate(audited):
-            if (pool == values).all(axis=1).any() and np.ptp(values) > 0:  # different models may share a constant φ
-                raise ValueError(f"target {m} is also a shadow model ({name}): leave it out of its own reference")
+        phi_targets, phi_shadows = getattr(targets, name), getattr(shadows, name)
+        for number, phi in enumerate(phi_targets):
+            if (phi_shadows == phi).all(axis=1).any() and np.ptp(phi) > 0:  # different models may share a constant φ
+                raise ValueError(f"target {number} is also a shadow model ({name}): leave it out of its own reference")
 
 
 #: The tests of RULI whose ROC curve is kept, and the rates of false alarms at which it is.
@@ -134,29 +134,31 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """Return accuracy, AUC and TPR of RULI's tests on all target samples, then on vulnerable and on protected ones
     (field ``target``) if there are both kinds.
 
-    Held-out samples are evaluated on retrained models; if the method itself retrains, on an independent population, if
-    there is one. With a selection of samples, the accuracy on vulnerable samples that were retained follows (table 3),
-    with role retain and target vulnerable. If the models do not allow the tests, one row has the reason. Raises
-    ValueError without shadow models.
+    The efficacy test reads φ of held-out samples on retrained models, unless the option ``test_model`` is "original".
+    If the method itself is retraining, these are its control, retrained independently. With a selection of samples, the
+    accuracy on vulnerable samples that were retained follows (table 3), with role retain and target vulnerable. If
+    imported models do not allow the tests, one row has the reason. Raises ValueError without shadow models.
     """
-    return or_reason(evaluation, lambda: _rows(evaluation, options), "privacy_auc", "ruli")
+    return or_reason(evaluation, lambda: _rows(evaluation, options), metric="privacy_auc", attack="ruli")
 
 
 def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the rows of all tests on all target samples, and on each kind of them ("vulnerable", "protected") if the
-    samples are of several kinds; then the accuracy on retained vulnerable samples."""
-    columns = _columns(evaluation)
+    samples are of several kinds; then the accuracy on retained vulnerable samples, if there are vulnerable ones."""
+    columns = _target_samples(evaluation)
     targets, shadows = populations(evaluation, columns)
+    # Kind → which target samples are of it; "" stands for all of them.
     kinds = {"": np.ones(int(columns.sum()), bool)}
     if evaluation.selection is not None:
         kinds |= {kind: getattr(evaluation.selection, kind)[columns] for kind in ("vulnerable", "protected")}
     table = []
     for kind, of_kind in kinds.items():
-        if of_kind.any() and (not kind or not of_kind.all()):  # a kind that all samples are of has these rows already
-            tests = evaluate(targets.columns(of_kind), shadows.columns(of_kind), options, curve=CURVE)
-            table += [replace(test, target=kind) for test in tests]
+        # If all samples are of one kind, its rows would repeat those of "".
+        if of_kind.any() and (kind == "" or not of_kind.all()):
+            lines = evaluate(targets.columns(of_kind), shadows.columns(of_kind), options, curve=CURVE)
+            table += [replace(line, target=kind) for line in lines]
     if "vulnerable" in kinds and kinds["vulnerable"].any():
-        table += _on_vulnerable(evaluation, np.flatnonzero(columns)[kinds["vulnerable"]])
+        table += _accuracy_on_vulnerable(evaluation, np.flatnonzero(columns)[kinds["vulnerable"]])
     return table
 
 
@@ -171,13 +173,13 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "privacy_auc" and "efficacy_auc" → the AUC of RULI's test of membership, and of its test against
     retraining, for each target model, which is a unit of its own. A test that lacks its models is left out. {} without
     shadow models, or if imported models do not allow the tests."""
-    if evaluation.target.all() and not evaluation.imported:
+    if evaluation.target.all() and not evaluation.imported:  # all models are targets, so there are no shadow models
         return {}
-    columns = _columns(evaluation)
+    columns = _target_samples(evaluation)
     return or_nothing(evaluation, lambda: aucs(*populations(evaluation, columns), options, np.flatnonzero(columns)))
 
 
-def _columns(evaluation: Evaluation) -> np.ndarray:
+def _target_samples(evaluation: Evaluation) -> np.ndarray:
     """Return which samples are target samples, bool [samples]; all if memberships have no ``weight``."""
     weight = evaluation.membership.weight
     return np.ones(len(evaluation.data.y), bool) if weight is None else weight > 0
@@ -189,19 +191,21 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
     ``targets`` and ``shadows``: φ and memberships on the same samples, whose numbers are ``index`` int64 [samples]. An
     AUC above .5 means that forgotten samples look more familiar than never-seen ones, below .5 that they look less
     familiar. The likelihood ratio does not show which. So AUC is replaced by 1 − AUC where the mean φ of shadow models
-    is lower on forgotten samples than on held-out ones.
+    is lower on forgotten samples than on held-out ones. Targets without positive or without negative samples are left
+    out, and so is a test that lacks its models.
     """
     audited = (targets.forget | targets.heldout).any(axis=0)
     phi_forgotten, phi_heldout = (shadows.unlearned[mask & audited] for mask in (shadows.forget, shadows.heldout))
     less_familiar = phi_forgotten.size and phi_heldout.size and phi_forgotten.mean() < phi_heldout.mean()
     found = {}
-    for (attack, name), test in score(targets, shadows, options).items():
+    for (attack, name), test in score_tests(targets, shadows, options).items():
         metric, usable = f"{name}_auc", test.positive.any(axis=1) & test.negative.any(axis=1)
         if attack == "ruli" and metric in DECIDES and not test.missing and usable.any():
             auc = _game.auc(test.score[usable], test.positive[usable], test.negative[usable])
-            auc = replace(auc.times(-1), value=1 - auc.value) if less_familiar else auc
+            if less_familiar:
+                auc = replace(auc.times(-1), value=1 - auc.value)  # 1 − AUC, whose influences have the opposite sign
             places = {"unit": np.flatnonzero(usable), "index": index[audited]}
-            found[metric] = single(**vars(auc), **places, rule=DECIDES[metric])
+            found[metric] = single(**vars(auc), **places, rule=DECIDES[metric])  # vars: value, influence and imagined
     return found
 
 
@@ -215,7 +219,8 @@ def population(side: dict[str, Group | None], columns: np.ndarray) -> Population
     """Return φ before and after unlearning, and of retrained models if there are any, with memberships, on the samples
     ``columns`` bool [samples].
 
-    ``side``: "original", "unlearned" and "retrained" → models, or None if there are no such models.
+    ``side``: "original", "unlearned" and "retrained" → models, or None if there are no such models. The memberships are
+    those of the unlearned models, which always exist.
     """
     unlearned = side["unlearned"]
     assert unlearned is not None
@@ -224,8 +229,8 @@ def population(side: dict[str, Group | None], columns: np.ndarray) -> Population
     return Population(**arrays)
 
 
-def _on_vulnerable(evaluation: Evaluation, vulnerable: np.ndarray) -> list[Row]:
-    """Return one row, the accuracy of the unlearned targets on those vulnerable target samples that they retain.
+def _accuracy_on_vulnerable(evaluation: Evaluation, vulnerable: np.ndarray) -> list[Row]:
+    """Return one row, the accuracy of the unlearned target models on those ``vulnerable`` samples that they retain.
     ``vulnerable`` int64: the numbers of the vulnerable target samples."""
     member = evaluation.membership[evaluation.target]
     logits = evaluation.outputs(evaluation.unlearned_files).stacked(evaluation.target, vulnerable)
@@ -235,29 +240,32 @@ def _on_vulnerable(evaluation: Evaluation, vulnerable: np.ndarray) -> list[Row]:
 
 
 def evaluate(targets: Population, shadows: Population, options: Options, *, curve: tuple[float, ...] = ()) -> list[Row]:
-    """Return rows of every test: accuracy ½(TPR + TNR) at ratio 1, AUC and TPR at each FPR, as means over targets with
-    intervals.
+    """Return rows of every test: the accuracy ½(TPR + TNR) where a likelihood ratio above 1 counts as positive, AUC,
+    and TPR at each FPR of the options, as means over targets with intervals.
 
     For RULI's tests in `CURVES`, the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``. The samples
     are all that some target forgot or held out. Intervals cover the samples and, with two targets or more, the targets.
-    Raises ValueError for models that cannot be compared, and for samples with too few shadow models (`score`).
+    The rows of `over_population` come last. Raises ValueError for models that cannot be compared, and for samples with
+    too few shadow models (`score_tests`).
     """
     lines = []
-    for (attack, name), test in score(targets, shadows, options).items():
+    for (attack, name), test in score_tests(targets, shadows, options).items():
         numbers = readings(test, fpr=options.fpr)
         lines += table({f"{name}_{metric}": number for metric, number in numbers.items()}, attack=attack)
-        for rate, tpr in tprs(test, fpr=curve if attack == "ruli" and name in CURVES else ()).items():
+        rates_of_curve = curve if attack == "ruli" and name in CURVES else ()
+        for rate, tpr in tprs(test, fpr=rates_of_curve).items():
             lines += table({f"{name}_roc": tpr}, attack=attack, rate=rate)
     return lines + over_population(lines)
 
 
 def over_population(rows: list[Row]) -> list[Row]:
-    """Return rows of how much more RULI's attack finds than the population attack (section 6.2.2 of the paper). The
-    former has distributions for each sample, the latter one classifier for all samples.
+    """Return rows of how much more RULI's attack finds than the population attack (section 6.2.2 of the paper). RULI's
+    attack has distributions for each sample, the population attack one classifier for all samples.
 
-    ``rows``: of both attacks. For accuracy the number is RULI's divided by that of the population attack, minus 1; for
-    TPR at 1 % FPR it is the ratio. NaN, with the reason as note, where the population attack finds nothing or one of
-    the two is NaN. There are no intervals, because both rest on the same models and samples.
+    ``rows``: of both attacks; a number that one of them lacks is left out. For accuracy the number is RULI's divided by
+    that of the population attack, minus 1; for TPR at 1 % FPR it is the ratio. NaN, with the reason as note, where the
+    population attack finds nothing or one of the two is NaN. There are no intervals, because both rest on the same
+    models and samples.
     """
     by_attack = {(row.attack, row.metric): row for row in rows}
     ratios = []
@@ -274,14 +282,14 @@ def over_population(rows: list[Row]) -> list[Row]:
     return ratios
 
 
-def score(targets: Population, shadows: Population, options: Options) -> dict[tuple[str, str], Question]:
+def score_tests(targets: Population, shadows: Population, options: Options) -> dict[tuple[str, str], Question]:
     """Return (attack, test) → the scores of the target models, with which samples are positives and which negatives:
     for all tests of RULI's table 1, for U-LiRA, and for the population attack, which is one attack for all samples.
 
-    Only samples that some target forgot or held out are scored. The scores of RULI are log-ratios of the densities of
-    two distributions, at phi of the target model. Q_u, Q_h and Q_r are phi of unlearned shadow models that forgot,
-    never saw and retained the sample. Q_i and Q_R are phi of original shadow models that did and did not train on it.
-    The tests are:
+    Only samples that some target forgot or held out are scored; they are the columns of the scores. The scores of RULI
+    are log-ratios of the densities of two distributions, at phi of the target model. Q_u, Q_h and Q_r are the
+    distributions of phi in unlearned shadow models that forgot, never saw and retained the sample. Q_i and Q_R are
+    those in original shadow models that did and did not train on it. The tests are:
 
     * privacy: Q_u against Q_h, on the unlearned target;
     * efficacy: Q_u against Q_R, on the unlearned target for forgotten and on the retrained one for held-out samples;
@@ -292,14 +300,14 @@ def score(targets: Population, shadows: Population, options: Options) -> dict[tu
     has scores NaN and the reason. Raises ValueError for phi that is not finite, a target that is also a shadow model,
     and samples with too few shadow models in a distribution.
     """
-    check(targets, shadows)
+    check_populations(targets, shadows)
     audited = (targets.forget | targets.heldout).any(axis=0)
     if not audited.any():
         raise ValueError("no audited sample is forgotten or held out by any target")
     targets, shadows = (side.columns(audited).clipped(options.clip) for side in (targets, shadows))
-    retain, remained = (side.train & ~side.forget for side in (targets, shadows))
+    retain, shadows_retain = (side.train & ~side.forget for side in (targets, shadows))
 
-    def ratio(
+    def log_ratio(
         phi: np.ndarray, over: Distribution, under: Distribution, kind: _reference.Kind = options.density
     ) -> np.ndarray:
         """Return log p(phi | over) − log p(phi | under), float64 [targets, samples], of ``phi`` of target models."""
@@ -310,35 +318,37 @@ def score(targets: Population, shadows: Population, options: Options) -> dict[tu
     gaussian: _reference.Kind = "pooled" if options.density == "pooled" else "gaussian"
     q_u = shadows.unlearned, shadows.forget, "forgotten (unlearned)"
     q_h = shadows.unlearned, shadows.heldout, "held out (unlearned)"
-    q_r = shadows.unlearned, remained, "kept (unlearned)"
+    q_r = shadows.unlearned, shadows_retain, "kept (unlearned)"
     q_i = shadows.original, shadows.train, "trained on (original)"
     q_R = shadows.original, shadows.heldout, "held out (original)"
     forget, heldout, unknown = targets.forget, targets.heldout, np.full(targets.forget.shape, np.nan)
+    # "efficacy" and "remained" are replaced below, if there are models or samples for them.
     questions = {
-        ("ruli", "privacy"): Question(ratio(targets.unlearned, q_u, q_h), forget, heldout),
+        ("ruli", "privacy"): Question(log_ratio(targets.unlearned, q_u, q_h), forget, heldout),
         ("ruli", "efficacy"): Question(unknown, forget, heldout, "no retrained target models were given"),
-        ("ruli", "trained"): Question(ratio(targets.original, q_i, q_R), targets.train, heldout),
+        ("ruli", "trained"): Question(log_ratio(targets.original, q_i, q_R), targets.train, heldout),
         ("ruli", "remained"): Question(unknown, retain, heldout, "no audited sample was kept"),
-        ("u_lira", "privacy"): Question(ratio(targets.unlearned, q_u, q_R, gaussian), forget, heldout),
-        ("population", "privacy"): Question(_pooled(targets, shadows, options), forget, heldout),
+        ("u_lira", "privacy"): Question(log_ratio(targets.unlearned, q_u, q_R, gaussian), forget, heldout),
+        ("population", "privacy"): Question(_population_log_odds(targets, shadows, options), forget, heldout),
     }
-    for_heldout = targets.retrained if options.test_model == "retrained" else targets.original
-    if for_heldout is not None:
-        score = ratio(np.where(forget, targets.unlearned, for_heldout), q_u, q_R)
+    phi_heldout = targets.retrained if options.test_model == "retrained" else targets.original
+    if phi_heldout is not None:
+        score = log_ratio(np.where(forget, targets.unlearned, phi_heldout), q_u, q_R)
         questions["ruli", "efficacy"] = Question(score, forget, heldout)
     if retain.any():
         # No protocol ensures that enough shadow models retain each sample; samples without them are left out.
-        used = (retain | heldout).any(axis=0) & (remained.sum(axis=0) >= options.minimum)
+        used = (retain | heldout).any(axis=0) & (shadows_retain.sum(axis=0) >= options.minimum)
         score = unknown.copy()
         over, under = ((phi[:, used], mask[:, used], name) for phi, mask, name in (q_r, q_h))
-        score[:, used] = ratio(targets.unlearned[:, used], over, under)
+        score[:, used] = log_ratio(targets.unlearned[:, used], over, under)
         questions["ruli", "remained"] = Question(score, retain & used, heldout & used)
     return questions
 
 
-def _pooled(targets: Population, shadows: Population, options: Options) -> np.ndarray:
+def _population_log_odds(targets: Population, shadows: Population, options: Options) -> np.ndarray:
     """Return the log-odds that each target forgot each sample rather than never saw it, float64 [targets, samples], by
-    one logistic regression on the phi of all samples and shadow models together."""
+    one logistic regression on the phi of all samples and shadow models together. It learns from unlearned shadow models
+    or, by the option ``population``, from those before unlearning."""
     phi = shadows.unlearned if options.population == "unlearned" else shadows.original
     forgotten_or_heldout = shadows.forget | shadows.heldout
     model = logistic.fit(phi[forgotten_or_heldout][:, None], shadows.forget[forgotten_or_heldout])

@@ -33,7 +33,8 @@ class Options(Settings):
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return accuracy, AUC and TPR of each test over all pairs, then of each pair (field ``pair``).
+    """Return accuracy, AUC and TPR of each test over all pairs, then of each pair (field ``pair``) if there are
+    several.
 
     A model and its twin, the model of the other split with the same number, are left out together. Then as many models
     forgot a sample as never saw it, and a model without traces has an AUC of .5, whatever the number of models.
@@ -44,16 +45,16 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     files = evaluation.originals, evaluation.unlearned_files, evaluation.compared_files
     models = [None if paths is None else Group(evaluation, paths, evaluation.target) for paths in files]
     population = ruli.population(dict(zip(("original", "unlearned", "retrained"), models, strict=True)), forgotten)
-    number = np.cumsum(evaluation.target) - 1  # of a target model among the targets
+    number = np.cumsum(evaluation.target) - 1  # number[m] is the number of target model m among the targets
     tests = leave_pair_out(population, [(number[group.models], number[group.twins]) for group in groups], of_ruli)
     block = evaluation.membership.block[evaluation.target]
 
-    def of_groups(some: list[_pairs.Group]) -> list[Row]:
-        """Return the rows of all tests for ``some`` splits, which are those of all pairs or of one pair."""
-        models = np.isin(block, [group.block for group in some])
+    def of_groups(groups: list[_pairs.Group]) -> list[Row]:
+        """Return the rows of all tests for the models of ``groups``, the splits of all pairs or of one pair."""
+        models = np.isin(block, [group.block for group in groups])
         lines = []
         for attack, name in TESTS:
-            numbers = readings(only(tests[attack, name], models, block), fpr=options.fpr)
+            numbers = readings(restricted(tests[attack, name], models, block), fpr=options.fpr)
             lines += table({f"{name}_{metric}": number for metric, number in numbers.items()}, attack=attack)
         return lines
 
@@ -66,31 +67,28 @@ def leave_pair_out(
     """Return (attack, test) → the scores of all models in this test of RULI, with which samples are positives and
     negatives; the shadow models of each model are all except itself and its twin.
 
-    ``sides``: for each split its models and their twins, int64 [models] each. Scores are NaN where a model neither
-    forgot nor held out a sample. Raises ValueError for samples with too few shadow models, and for phi that is not
-    finite.
+    ``sides``: for each split its models and their twins, int64 [models] each. Scores are NaN where neither a model nor
+    its twin forgot or held out a sample. Raises ValueError for samples with too few shadow models, and for phi that is
+    not finite.
     """
-    pairs = {
-        tuple(sorted(pair)) for models, twins in sides for pair in zip(models.tolist(), twins.tolist(), strict=True)
-    }
+    # [pairs of models, 2]: each model beside its twin, the smaller number first; so a pair is the same from both sides.
+    pairs = np.sort(np.concatenate([np.stack(side, axis=1) for side in sides]), axis=1)
     scores = {test: np.full(population.train.shape, np.nan) for test in TESTS}
     missing = dict.fromkeys(TESTS, "")
-    for pair in sorted(pairs):
+    for pair in np.unique(pairs, axis=0):
         audited = np.isin(np.arange(len(population.train)), pair)
         targets = population.models(audited)
-        columns = (targets.forget | targets.heldout).any(axis=0)  # the samples that `ruli.score` scores
-        tests = ruli.score(targets, population.models(~audited), options)
+        columns = (targets.forget | targets.heldout).any(axis=0)  # the samples that `ruli.score_tests` scores
+        tests = ruli.score_tests(targets, population.models(~audited), options)
         for test in TESTS:
             scores[test][np.ix_(audited, columns)] = tests[test].score
             missing[test] = tests[test].missing
     return {test: Question(scores[test], population.forget, population.heldout, missing[test]) for test in TESTS}
 
 
-def only(test: Question, models: np.ndarray, block: np.ndarray) -> Question:
-    """Return the test for some models, bool [models], of the pairs ``block`` int [models].
-
-    Samples that none of these models forgot or held out are left out.
-    """
+def restricted(test: Question, models: np.ndarray, block: np.ndarray) -> Question:
+    """Return the ``test`` restricted to some ``models``, bool [models], and to the samples that any of these forgot or
+    held out. ``block`` int [models]: the pair of splits of each model, which becomes its unit."""
     columns = (test.positive | test.negative)[models].any(axis=0)
     score, positive, negative = (array[models][:, columns] for array in (test.score, test.positive, test.negative))
-    return Question(score, positive, negative, test.missing, block[models])
+    return Question(score, positive, negative, missing=test.missing, unit=block[models])

@@ -23,25 +23,28 @@ def advantage_bound(*, epsilon: float, delta: float) -> float:
 
     Beyond ε = ln 3 (δ = 0) the theorem's value exceeds 1 and bounds nothing. ε ≥ 0 and 0 ≤ δ ≤ 1.
     """
+    # The same number, written with tanh and the sigmoid, so that a large ε does not overflow.
     return float(min(2 * (np.tanh(epsilon / 2) + 2 * delta * special.expit(-epsilon)), 1.0))
 
 
 def lower_bound(*, epsilon: float, delta: float) -> float:
     """Return the least Q of (ε, δ)-certified removal, (4 − 4δ)/(e^ε + 1) − 1 cut to [0, 1] (Corollary 3.8).
 
-    The uncut value falls to −1 for large ε, where the corollary bounds nothing. The bound also holds for a model that
-    was trained with the budget (ε, δ) for one sample and left unchanged. Such a model does not remove all of F at that
-    budget. Yet against weak adversaries its Q is not lower: over all splits, exchanging one sample is (2ε, (1 +
-    e^ε)δ)-DP, so that Adv ≤ tanh ε + 2δ(1 + e^ε)/(1 + e^2ε), which is never above ``advantage_bound``.
+    The uncut value falls to −1 for large ε, where the corollary bounds nothing.
+
+    The bound also holds for a model that was trained with (ε, δ)-differential privacy for one sample and did not
+    unlearn, although the privacy of one sample does not remove the whole forget set at the same (ε, δ). The reason:
+    over all splits, exchanging one forgotten for one held-out sample is (2ε, (1 + e^ε)δ)-DP. So the advantage Adv of a
+    weak adversary is at most tanh ε + 2δ(1 + e^ε)/(1 + e^2ε), which is never above `advantage_bound`.
     """
     return 1.0 - advantage_bound(epsilon=epsilon, delta=delta)
 
 
 def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
-    """Return Adv̄ of each adversary: the absolute value of its advantage, whose sign the note gives.
+    """Return Adv̄ of each adversary: the absolute value of its advantage. The note has the advantage with its sign.
 
-    ``reading``: the signed advantages, from `crossed.read`; ``n``: the number of samples. The lower limit is 0 where
-    the interval of the signed advantage contains 0.
+    ``reading``: the signed advantages, from `crossed.weighted_mean`; ``n``: the number of samples. The lower limit is 0
+    where the interval of the signed advantage contains 0.
     """
     limits = zip(*_magnitude(reading, crossed.half_widths(reading)), reading.value, strict=True)
     return [
@@ -55,10 +58,10 @@ def quality(
 ) -> stats.Estimate:
     """Return Q = 1 − max over adversaries of Adv̄, from the advantages of all of them (Definition 3.7).
 
-    ``reading``: the signed advantages, from `crossed.read`; ``n``: the number of samples; ``names`` of the adversaries:
-    with them, the note names the strongest; ``draws`` from ``rng`` give the intervals of the advantages, which hold for
-    all adversaries at once. The limits of Q are 1 minus the largest of their upper limits, and 1 minus the largest of
-    their lower ones.
+    ``reading``: the signed advantages, from `crossed.weighted_mean`; ``n``: the number of samples; ``names`` of the
+    adversaries: with them, the note names the strongest; ``draws``: bootstrap replicates from ``rng``, by which the
+    intervals of the advantages hold for all adversaries at once. The lower limit of Q is 1 minus the largest upper
+    limit of an advantage, and the upper limit of Q is 1 minus the largest lower limit.
     """
     size, low, high = _magnitude(reading, crossed.joint_half_widths(reading, rng=rng, draws=draws))
     note = crossed.annotated(reading, f"strongest: {names[int(size.argmax())]}" if names else "")
@@ -146,44 +149,46 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """Return advantages and AUCs of all attacks on forgotten against held-out samples of the target models, and Q of
     each set of attacks. The AUCs of attacks that compare models before and after unlearning follow.
 
-    An attack that could not run has a row with the reason.
+    An attack that could not run has a row "advantage" with the reason in place of a number.
     """
     target = evaluation.membership[evaluation.target]
     missing = [nothing("advantage", why, attack=name) for name, why in evaluation.missing.items()]
-    return read(evaluation, target, rng, options.fpr) + missing + update_rows(evaluation, target)
+    return rows_of_scores(evaluation, target, rng, options.fpr) + missing + update_rows(evaluation, target)
 
 
-def read(
+def rows_of_scores(
     evaluation: Evaluation, target: Membership, rng: np.random.Generator, fprs: Sequence[float] = FPRS
 ) -> list[Row]:
     """Return advantages, AUCs and Q (the rows of `evaluate`) on the forgotten and held-out samples of the models
     ``target``.
 
-    Q is over the paper's adversaries, over the adaptive ones and over all but the random control. A set of which the
-    study runs no adversary has no rows. A set of which an adversary failed has no Q, because that of the others would
-    be another number under the same name. Models that are not swapped pairs have no Q either, and no rows of single
-    pairs. In place of a missing Q, a row gives the reason. Without scores, only such rows are returned.
+    Q is over three sets of adversaries: those of the paper, the adaptive ones, and all but the random control. A set of
+    which the study runs no adversary has no rows. A set of which an adversary failed has no Q, because the Q of the
+    others would be another number under the same name. Models that are not swapped pairs have no Q either, and no rows
+    of single pairs. In place of a missing Q, a row gives the reason. Without scores, only such rows are returned.
     """
-    # Why there is no Q, or "".
-    no_q = evaluation.unpaired or ("no attack could be asked" if evaluation.imported and not evaluation.scores else "")
-    sets, reasons = ({}, [nothing("q", no_q, attack="adaptive")]) if no_q else adversaries(evaluation)
+    why_no_q = evaluation.unpaired
+    if not why_no_q and evaluation.imported and not evaluation.scores:
+        why_no_q = "no attack could be asked"
+    sets, reasons = ({}, [nothing("q", why_no_q, attack="adaptive")]) if why_no_q else adversaries(evaluation)
     if not evaluation.scores:
         return reasons
 
-    def table() -> list[Row]:
-        """Return the rows of all attacks and of all sets of attacks."""
+    def evaluated() -> list[Row]:
+        """Return the rows of all attacks and of all sets of attacks that have a member."""
         used = {name: members for name, members in sets.items() if members}
         return evaluate(scores=evaluation.scores, target=target, sets=used, rng=rng, fprs=fprs, draws=evaluation.draws)
 
-    return reasons + [line for line in or_reason(evaluation, table, "advantage") if line.pair is None or not no_q]
+    lines = or_reason(evaluation, evaluated, metric="advantage")
+    return reasons + [line for line in lines if line.pair is None or not why_no_q]
 
 
 def adversaries(evaluation: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
-    """Return the sets over which Q takes the maximum, name → (attack, form) of each member, and, for each set of which
-    an attack failed, a row with the reason in its place.
+    """Return the sets of adversaries over which Q takes the maximum, name → (attack, form) of each member. A set with a
+    failed attack is left out; the second list has a row with the reason for each such set.
 
     In the form "trained" an attack learned from shadow models before unlearning, in "unlearned" from those after it.
-    The attack "random" is a control.
+    The attack "random" is a control, which the set "extended" leaves out.
     """
     paper, adaptive, scores = evaluation.sets["paper"], evaluation.sets["adaptive"], evaluation.scores
     sets = {
@@ -192,14 +197,15 @@ def adversaries(evaluation: Evaluation) -> tuple[dict[str, list[Key]], list[Row]
         "extended": [key for key in scores if key[0] != "random"],
     }
     failed = {attack: why for attack, why in evaluation.failed_attacks.items() if attack != "random"}
-    attacks_of = {"paper": paper, "adaptive": adaptive, "extended": failed}
-    failed_in = {name: [attack for attack in failed if attack in attacks] for name, attacks in attacks_of.items()}
-    reasons = [
-        nothing("q", f"the attack {attacks[0]} failed: {failed[attacks[0]]}", attack=name)
-        for name, attacks in failed_in.items()
-        if attacks
-    ]
-    return {name: keys for name, keys in sets.items() if not failed_in[name]}, reasons
+    reasons = []
+    # The set "extended" contains every attack, so every failed one.
+    for name, attacks in {"paper": paper, "adaptive": adaptive, "extended": failed}.items():
+        failed_members = [attack for attack in failed if attack in attacks]
+        if failed_members:
+            del sets[name]
+            first = failed_members[0]
+            reasons.append(nothing("q", f"the attack {first} failed: {failed[first]}", attack=name))
+    return sets, reasons
 
 
 #: Retraining leaves no advantage to any attack, because which of the drawn samples are forgotten is a random draw, of
@@ -229,7 +235,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     target = evaluation.membership[evaluation.target]
     if not _game.sided(target):
         return {}
-    of_updates = _several({"update_auc": updates(evaluation, target)}, target)
+    of_updates = _effects_of_attacks({"update_auc": update_aucs(evaluation, target)}, target)
     if target.pair is not None:
         return of_updates
     return advantages(evaluation.scores, evaluation.audited.phi(), target) | of_updates
@@ -241,32 +247,35 @@ def advantages(
     """Return "advantage" and "tail_advantage" → the effects of each target model and sample, for every adversary
     but the random control.
 
-    ``scores``: (attack, form) → score and decision, [models, samples] each. ``phi`` float64 [models, samples]: the φ of
-    the target models, by which the direction of an attack is found; ``target``: their memberships. The tail advantage
-    leaves out attacks with scores that are NaN. {} without adversaries.
+    ``scores``: (attack, form) → score and decision, [models, samples] each. An attack in the form "unlearned", which
+    learned from unlearned models, may score forgotten samples high because they look less familiar. Its numbers then
+    change their sign. ``phi`` float64 [models, samples]: the φ of the target models, which shows this; ``target``:
+    their memberships. The tail advantage leaves out attacks with scores that are NaN. {} without adversaries.
     """
-    rules = _game.of_models(target)
+    game = _game.of_models(target)
     sides, signed, tails = target.forget | target.heldout, {}, {}
     # Samples count equally in a tail: its threshold comes from scores of other samples with other weights.
-    forget, heldout = (rules.forget > 0) * 1.0, (rules.heldout > 0) * 1.0
+    forget, heldout = (game.forget > 0) * 1.0, (game.heldout > 0) * 1.0
     for (attack, form), (score, decision) in scores.items():
         if attack == "random":
             continue
-        direction = familiar(score=score, phi=phi, rows=sides) if form == "unlearned" else 1
-        signed[f"{attack}/{form}"] = _game.advantage(rules, decision).times(direction)
+        # 1 if high scores mean familiar, else −1
+        direction = familiar_direction(score=score, phi=phi, rows=sides) if form == "unlearned" else 1
+        signed[f"{attack}/{form}"] = _game.advantage(game, decision).times(direction)
         if not np.isnan(score[sides]).any():
-            towards_familiar = direction * score[:, rules.columns]
+            towards_familiar = direction * score[:, game.columns]
             tails[f"{attack}/{form}"] = tail.advantage(score=towards_familiar, forget=forget, heldout=heldout)
-    return _several({"advantage": signed, "tail_advantage": tails}, target)
+    return _effects_of_attacks({"advantage": signed, "tail_advantage": tails}, target)
 
 
-def familiar(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
-    """Return the direction of an attack: −1 if its scores fall where φ, the confidence in the label, rises, by a
-    correlation of ranks; else +1. Attacks that learn from unlearned models may have either direction.
+def familiar_direction(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
+    """Return the direction of an attack: −1 if its scores correlate negatively, by ranks, with φ, the confidence in the
+    label; else +1. Attacks that learn from unlearned models may have either direction.
 
     ``score`` and ``phi`` float64 [models, samples]; ``rows`` bool [models, samples]: which of them are ranked, all
-    models together. Only the scores are used, never who was forgotten. So if forgotten and held-out samples do not
-    differ, the sign of a chance difference stays a fair coin.
+    models together; without a score that is a number the direction is +1. The direction does not depend on which
+    samples were forgotten. So if forgotten and held-out samples do not differ, the sign of a chance difference stays a
+    fair coin.
     """
     finite = rows & ~np.isnan(score)
     if not finite.any():
@@ -275,10 +284,11 @@ def familiar(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
     ranks, ranks_of_phi = (value[finite].argsort(kind="stable").argsort(kind="stable") for value in (score, phi))
     _, group = np.unique(score[finite], return_inverse=True)
     mean_ranks = (np.bincount(group, ranks) / np.bincount(group))[group]  # equal scores share their mean rank
-    return -1 if (mean_ranks - mean_ranks.mean()) @ (ranks_of_phi - ranks_of_phi.mean()) < 0 else 1
+    covariance = (mean_ranks - mean_ranks.mean()) @ (ranks_of_phi - ranks_of_phi.mean())
+    return -1 if covariance < 0 else 1
 
 
-def updates(evaluation: Evaluation, target: Membership) -> dict[str, crossed.PerModel]:
+def update_aucs(evaluation: Evaluation, target: Membership) -> dict[str, crossed.PerModel]:
     """Return "attack/both" → the AUC of each model, forgotten against held-out samples, by every attack that compares
     the models before unlearning with those after it.
 
@@ -287,9 +297,9 @@ def updates(evaluation: Evaluation, target: Membership) -> dict[str, crossed.Per
     """
     if not _game.sided(target):
         return {}
-    rules, sides = _game.of_models(target), target.forget | target.heldout
+    game, sides = _game.of_models(target), target.forget | target.heldout
     return {
-        f"{name}/both": _game.auc(score[:, rules.columns], rules.forget, rules.heldout)
+        f"{name}/both": _game.auc(score[:, game.columns], game.forget, game.heldout)
         for name, score in evaluation.updates.items()
         if not np.isnan(score[sides]).any()
     }
@@ -298,7 +308,7 @@ def updates(evaluation: Evaluation, target: Membership) -> dict[str, crossed.Per
 def update_rows(evaluation: Evaluation, target: Membership) -> list[Row]:
     """Return the row "update_auc", the mean over models, of every attack that compares models before unlearning with
     those after it. ``target``: the memberships of the target models."""
-    aucs = updates(evaluation, target)
+    aucs = update_aucs(evaluation, target)
     estimates = _game.estimates(_game.of_models(target), [*aucs.values()]) if aucs else []
     return [
         row(attack=name, metric="update_auc", estimate=noted(estimate, after=NOT_AT_CHANCE))
@@ -306,9 +316,9 @@ def update_rows(evaluation: Evaluation, target: Membership) -> list[Row]:
     ]
 
 
-def _several(numbers: dict[str, dict[str, crossed.PerModel]], target: Membership) -> dict[str, Effect]:
-    """Return the effects of ``numbers``, metric → attack → number of each model. Metrics without attacks are left out.
-    ``target``: the memberships of the models."""
+def _effects_of_attacks(numbers: dict[str, dict[str, crossed.PerModel]], target: Membership) -> dict[str, Effect]:
+    """Return metric → the effect with its ``numbers`` by all attacks. ``numbers``: metric → attack → number of each
+    model; metrics without attacks are left out. ``target``: the memberships of the models."""
     places = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
     return {
         metric: several([*of_attacks], [*of_attacks.values()], **places, rule=(DECIDES | UPDATES)[metric])
@@ -325,66 +335,67 @@ def evaluate(
 
     ``scores``: (attack, form) → score float [models, samples] and decision bool [models, samples] of target models.
     ``target``: their memberships, whose ``weight`` is the sensitivity distribution. ``sets``: name → the adversaries,
-    one at least, over which Q takes the maximum; ``draws``: bootstrap replicates.
+    one at least, over which Q takes the maximum; ``fprs``: the false positive rates; ``draws``: bootstrap replicates.
 
     The attack column holds "attack/form", or the set's name for q; ``pair`` is set where one pair is evaluated alone.
     ``n`` counts samples, pairs for q_sd. Raises ValueError for a model without forgotten or held-out samples.
     """
-    rules, keys = _game.of_models(target), list(scores)
+    game, keys = _game.of_models(target), list(scores)
     names = ["/".join(key) for key in keys]
     decisions = [decision for _, decision in scores.values()]
-    advantages = crossed.combine((_game.advantage(rules, d) for d in decisions), split=rules.split)
-    pairs = np.unique(rules.block).tolist()
-    whole = crossed.weighted_mean(advantages, share=_game.share(rules), unit=rules.block)
-    # The signed advantages, and the number of samples, of all pairs together (None) and of each pair alone.
-    readings: dict[int | None, tuple[crossed.Reading, int]] = {None: (whole, len(rules.columns))}
+    # The signed advantage of every adversary in every split.
+    advantages = crossed.combine((_game.advantage(game, decision) for decision in decisions), split=game.split)
+    pairs = np.unique(game.block).tolist()
+    whole = crossed.weighted_mean(advantages, share=_game.share(game), unit=game.block)
+    # The mean advantages, and the number of samples, of all pairs together (None) and of each pair alone.
+    readings: dict[int | None, tuple[crossed.Reading, int]] = {None: (whole, len(game.columns))}
     for pair in pairs:
-        readings[pair] = crossed.weighted_mean(advantages, share=_game.share(rules, pair)), _game.size(rules, pair)
-    table = [
+        readings[pair] = crossed.weighted_mean(advantages, share=_game.share(game, pair)), _game.size(game, pair)
+    lines = [
         row(attack=name, metric="advantage", pair=pair, estimate=estimate)
         for pair, (reading, n) in readings.items()
         for name, estimate in zip(names, adv_bar(reading, n=n), strict=True)
     ]
     for name, members in sets.items():
         positions = [keys.index(key) for key in members]
-        qualities = {
+        qualities = {  # Q over this set, of all pairs together and of each pair
             pair: quality(reading.only(positions), n=n, rng=rng, names=[names[i] for i in positions], draws=draws)
             for pair, (reading, n) in readings.items()
         }
-        table += [row(attack=name, metric="q", pair=pair, estimate=q) for pair, q in qualities.items()]
+        lines += [row(attack=name, metric="q", pair=pair, estimate=q) for pair, q in qualities.items()]
         spread = stats.sd_interval(values=np.array([qualities[pair].value for pair in pairs]))
-        table.append(row(attack=name, metric="q_sd", estimate=spread))
-        unbiased, _ = _crossfit.quality(rules, [decisions[i] for i in positions], whole.only(positions), rng=rng)
-        table.append(row(attack=name, metric="q_crossfit", estimate=unbiased))
+        lines.append(row(attack=name, metric="q_sd", estimate=spread))
+        unbiased, _ = _crossfit.quality(game, [decisions[i] for i in positions], whole.only(positions), rng=rng)
+        lines.append(row(attack=name, metric="q_crossfit", estimate=unbiased))
     for name, (score, _) in zip(names, scores.values(), strict=True):
-        table += separate(rules, score[:, rules.columns], name, fprs)
-    return table
+        lines += rows_of_attack(game, score[:, game.columns], name, fprs)
+    return lines
 
 
-def separate(rules: _game.Game, score: np.ndarray, name: str, fprs: Sequence[float]) -> list[Row]:
+def rows_of_attack(game: _game.Game, score: np.ndarray, name: str, fprs: Sequence[float]) -> list[Row]:
     """Return the rows "auc", "mia_score" (1 − AUC) and "tpr_at_fpr" of the attack ``name`` by its ``score`` float64
     [models, columns of the game]: over all pairs, "mia_score" also for each pair of splits (field ``pair``). They have
     no numbers if a forgotten or held-out sample has the score NaN."""
-    if np.isnan(score[(rules.forget > 0) | (rules.heldout > 0)]).any():
-        empty = stats.empty(n=len(rules.columns), note="the attack's score is NaN for some samples")
+    if np.isnan(score[(game.forget > 0) | (game.heldout > 0)]).any():
+        empty = stats.empty(n=len(game.columns), note="the attack's score is NaN for some samples")
         keys = [("auc", None), ("mia_score", None), *(("tpr_at_fpr", fpr) for fpr in fprs)]
         return [row(attack=name, metric=metric, rate=fpr, estimate=empty) for metric, fpr in keys]
-    per_model = _game.auc(score, rules.forget, rules.heldout)
-    aucs = {pair: _game.estimates(rules, [per_model], pair)[0] for pair in (None, *np.unique(rules.block).tolist())}
+    per_model = _game.auc(score, game.forget, game.heldout)
+    aucs = {pair: _game.estimates(game, [per_model], pair)[0] for pair in (None, *np.unique(game.block).tolist())}
     return [
         row(attack=name, metric="auc", estimate=aucs[None]),
         *(row(attack=name, metric="mia_score", pair=pair, estimate=one_minus(auc)) for pair, auc in aucs.items()),
-        *(row(attack=name, metric="tpr_at_fpr", rate=fpr, estimate=tpr(rules, score, fpr)) for fpr in fprs),
+        *(row(attack=name, metric="tpr_at_fpr", rate=fpr, estimate=tpr(game, score, fpr)) for fpr in fprs),
     ]
 
 
-def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
+def tpr(game: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
     """Return the mean over splits of the TPR at ``fpr`` (`stats.readings.tpr_at`), without a number where there are too
     few held-out samples for this rate; ``score`` float64 [models, columns of the game]."""
-    rate = tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
-    if isinstance(rate, str):  # the reason why there is none
-        return stats.empty(n=len(rules.columns), note=rate)
-    return rate.annotated(_game.estimates(rules, [rate.of_models])[0])
+    found = tpr_at(score, game.forget, game.heldout, fpr=fpr)
+    if isinstance(found, str):  # the reason why there is no TPR
+        return stats.empty(n=len(game.columns), note=found)
+    return found.annotated(_game.estimates(game, [found.of_models])[0])
 
 
 def _magnitude(reading: crossed.Reading, half_width: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -31,8 +31,8 @@ NEAR = ("probability", "exact_memorisation", "truth_ratio_probability", "rouge_r
 
 #: Values that may lie outside [0, 1]: the mean negative log-likelihood of a token in nats, the mean log p of the least
 #: likely tokens, and log R, where R is the probability of wrong answers over that of the right one.
-LOSS, LEAST, RATIO = "nll", "min_k_of_privleak", "log_truth_ratio"
-UNBOUNDED = (LOSS, LEAST, RATIO)
+LOSS, MIN_K, RATIO = "nll", "min_k_of_privleak", "log_truth_ratio"
+UNBOUNDED = (LOSS, MIN_K, RATIO)
 
 #: The terms of TOFU's model utility: on retained samples, and on each set of the test part.
 RETAIN_TERMS = ("probability", "rouge_recall", "truth_ratio_utility")
@@ -54,7 +54,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     retrain = evaluation.group("retrain")
     retrained = None if retrain is None else retrain.published
     assert evaluation.published is not None
-    return of(evaluation.published, retrained, evaluation.data)
+    return published_rows(evaluation.published, retrained, evaluation.data)
 
 
 def text_readings(
@@ -68,18 +68,18 @@ def text_readings(
     model, the rows int64 [queried] that it answered and the tokens int32 [queried, new] of its answers; empty without
     answers.
     """
-    samples, mean_logp = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)  # views are part 2
-    of_answers = of_views(mean_logp, data) | (rouge.readings(data, answers) if answers else {})
+    samples, mean_logp = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)  # rows of part 2 are views
+    of_answers = answer_readings(mean_logp, data) | (rouge.readings(data, answers) if answers else {})
     return {
         "probability": np.exp(mean_logp[:, samples]),
         **memorisation.both(tokens[..., RANK][:, samples]),
         LOSS: -mean_logp[:, samples],
-        LEAST: of_tokens.lowest(tokens[..., LOGP][:, samples], privleak.Options().share),
+        MIN_K: of_tokens.lowest(tokens[..., LOGP][:, samples], privleak.Options().share),
         **{name: value[:, samples] for name, value in of_answers.items()},
     }
 
 
-def of_views(mean_logp: np.ndarray, data: Data) -> dict[str, np.ndarray]:
+def answer_readings(mean_logp: np.ndarray, data: Data) -> dict[str, np.ndarray]:
     """Return name → values that compare the right answer of each row with wrong ones, float64 [models, rows]: the log
     of the truth ratio and three forms of it, whether the right answer is the likeliest, and its share of the
     probability of all choices. NaN for rows without wrong answers; {} if no row has any.
@@ -91,7 +91,7 @@ def of_views(mean_logp: np.ndarray, data: Data) -> dict[str, np.ndarray]:
     if not wrong.shape[1]:
         return {}
     of_wrong = np.where(wrong >= 0, mean_logp[:, wrong], np.nan)
-    ratio = truth_ratio.quotient(of_wrong, mean_logp[:, truth_ratio.first_answers(paraphrase)])
+    ratio = truth_ratio.log_quotient(of_wrong, mean_logp[:, truth_ratio.first_answers(paraphrase)])
     choices = np.concatenate([mean_logp[..., None], of_wrong], axis=-1)
     share = np.exp(mean_logp) / np.nansum(np.exp(choices), axis=-1)
     return {
@@ -102,14 +102,15 @@ def of_views(mean_logp: np.ndarray, data: Data) -> dict[str, np.ndarray]:
     }
 
 
-def of(published: Published, retrained: Published | None, data: Data) -> list[Row]:
+def published_rows(published: Published, retrained: Published | None, data: Data) -> list[Row]:
     """Return rows of NLL and perplexity of each role of samples, and of model utility, from the ``published`` values of
     the audited models.
 
     With ``retrained`` models of the same samples, the gap of NLL, PrivLeak, the distance of truth ratios and forget
-    quality follow. Numbers whose values were not published are left out.
+    quality follow. Numbers whose values were not published are left out; [] without the NLL. A role of which some model
+    has fewer than two samples has no rows.
     """
-    columns = dict(zip(published.readings.tolist(), published.values, strict=True))
+    columns = dict(zip(published.readings.tolist(), published.values, strict=True))  # name → [models, samples]
     if LOSS not in columns:
         return []
     member, roles = published.membership, _text.roles(published.test, published)
@@ -117,12 +118,12 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
     if retrained is not None and (partners := _partners(published, retrained)) is not None:
         of_retrained = dict(zip(retrained.readings.tolist(), retrained.values[:, partners], strict=True))
     enough = {role: mask for role, mask in roles.items() if (mask.sum(axis=1) > 1).all()}
-    lines = perplexity.of_losses(columns[LOSS], of_retrained.get(LOSS), enough, **groups(member))
+    lines = perplexity.loss_rows(columns[LOSS], of_retrained.get(LOSS), enough, **groups(member))
     if set(RETAIN_TERMS) | set(TEST_TERMS) <= set(columns):
         terms = [(columns[name], roles["retain"]) for name in RETAIN_TERMS]
-        terms += [(columns[name], roles["test"] & subset) for subset in utility.sets(data) for name in TEST_TERMS]
-        lines += utility.of_terms([(value, mask & ~np.isnan(value)) for value, mask in terms], member)
-    return [*lines, *_compared(columns, of_retrained, published, groups(member))]
+        terms += [(columns[name], roles["test"] & subset) for subset in utility.test_sets(data) for name in TEST_TERMS]
+        lines += utility.rows_of_terms([(value, mask & ~np.isnan(value)) for value, mask in terms], member)
+    return [*lines, *_rows_against_retrained(columns, of_retrained, published, groups(member))]
 
 
 def _partners(published: Published, retrained: Published) -> np.ndarray | None:
@@ -142,19 +143,21 @@ def _partners(published: Published, retrained: Published) -> np.ndarray | None:
     return np.array(partners)
 
 
-def _compared(
+def _rows_against_retrained(
     columns: dict[str, np.ndarray], of_retrained: dict[str, np.ndarray], published: Published, places: dict[str, Any]
 ) -> list[Row]:
     """Return the rows that compare audited with retrained models: PrivLeak, the distance of truth ratios and forget
     quality.
 
-    ``columns`` and ``of_retrained``: name → values [models, samples] of audited and of retrained models: `LEAST` for
-    PrivLeak, `RATIO` for the other two. Numbers whose values are missing are left out. ``places``: split and block of
-    the models.
+    ``columns`` and ``of_retrained``: name → values [models, samples] of audited and of retrained models: `MIN_K` for
+    PrivLeak, `RATIO` for the other two. Numbers whose values are missing are left out; PrivLeak also if a model has no
+    forgotten or no held-out samples. Where PrivLeak is not defined, its row has the reason in place of a number.
+    ``places``: split and block of the models.
     """
     forget, heldout, lines = published.forget, published.heldout, []
-    if LEAST in columns and LEAST in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():
-        audited, retrained = (np.nan_to_num(side[LEAST]) for side in (columns, of_retrained))
+    if MIN_K in columns and MIN_K in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():
+        # Samples that are neither forgotten nor held out may be NaN; their values are not used.
+        audited, retrained = (np.nan_to_num(side[MIN_K]) for side in (columns, of_retrained))
         try:
             lines += table({"privleak": privleak.leak(audited, retrained, forget, heldout, **places)})
         except ValueError as error:
@@ -162,5 +165,5 @@ def _compared(
     if RATIO in columns and RATIO in of_retrained:
         known = forget & ~np.isnan(columns[RATIO])
         if known.any():
-            lines += table(truth_ratio.compared(columns[RATIO], of_retrained[RATIO], known, **places), role="forget")
+            lines += table(truth_ratio.distances(columns[RATIO], of_retrained[RATIO], known, **places), role="forget")
     return lines

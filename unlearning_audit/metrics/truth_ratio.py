@@ -46,33 +46,34 @@ QUANTITIES = (
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the means of three forms of the truth ratio R for each role of samples. If there are retrained models,
-    also return how far the distribution of R on the forget set is from that by retrained models. All rows are given for
-    all target models together, then for each swapped pair (field ``pair``) if there are several.
+    also return how far the distribution of R on the forget set is from its distribution in retrained models. All rows
+    are given for all target models together, then for each swapped pair (field ``pair``) if there are several.
 
-    R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the answer
-    itself where there is none). "truth_ratio" is the mean of min(R, 1/R), "truth_ratio_utility" that of max(0, 1 − R),
-    and "truth_ratio_probability" that of 1/(1 + R), each with an interval over models and samples. "truth_ratio_ks" and
-    "forget_quality" compare the forget set with retrained models; `compared` says what their intervals are over. Raises
-    ValueError for data without perturbed answers.
+    R is the probability of wrong answers over that of the right one: exp(mean over perturbed answers of the mean log p
+    of a token) / exp(mean log p of a token of the paraphrase, or of the answer itself where there is no paraphrase).
+    "truth_ratio" is the mean of min(R, 1/R), "truth_ratio_utility" of max(0, 1 − R) and "truth_ratio_probability" of
+    1/(1 + R), each with an interval over models and samples. "truth_ratio_ks" and "forget_quality" compare with
+    retrained models; `distances` says what their intervals are over. Raises ValueError for data without perturbed
+    answers.
     """
     perturbed, right = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
     audited = log_ratio(evaluation.unlearned[evaluation.target], perturbed, right)
     files = _text.compared_files(evaluation)
-    # `_text.shares` takes (metric, field ``rule`` of its rows) → values; these rows have no rule.
-    lines = _text.shares(evaluation, {(name, ""): value for name, value in forms(audited).items()})
+    # `_text.rows_of_shares` takes (metric, field ``rule`` of its rows) → values; these rows have no rule.
+    lines = _text.rows_of_shares(evaluation, {(name, ""): value for name, value in forms(audited).items()})
     if files is None:
         return lines
     retrained = log_ratio(evaluation.outputs(files).logits[evaluation.target], perturbed, right)
 
-    def distances(models: np.ndarray, member: Membership) -> list[Row]:
+    def of_models(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows "truth_ratio_ks" and "forget_quality" of some ``models`` bool [target models], whose
         memberships are ``member``."""
         known = member.forget & ~np.isnan(audited[models])
-        return table(compared(audited[models], retrained[models], known, **groups(member)), role="forget")
+        return table(distances(audited[models], retrained[models], known, **groups(member)), role="forget")
 
-    return lines + _text.by_pair(evaluation, distances)
+    return lines + _text.rows_by_pair(evaluation, of_models)
 
 
 #: A verdict rests on the mean of 1/(1 + R), which falls as the right answer is forgotten. min(R, 1/R) does not: it is
@@ -82,68 +83,70 @@ DECIDES = {"truth_ratio_probability": DecisionRule(1, "accuracy", lowest=0.0, hi
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return "truth_ratio_probability" → the probability of the right answer, as a mean over the forgotten samples of
-    each target model. {} if a model has no such sample."""
+    """Return "truth_ratio_probability" → 1/(1 + R), the probability of the right answer where R is the truth ratio, as
+    a mean over the forgotten samples of each target model. {} if a model has no such sample with perturbed answers."""
     wrong, paraphrase = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    # 1/(1 + R)
     value = special.expit(-log_ratio(evaluation.unlearned[evaluation.target], wrong, paraphrase))
-    return _text.of_forgotten(evaluation, DECIDES, value)
+    return _text.effect_on_forgotten(evaluation, DECIDES, value)
 
 
 def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the logarithm of the truth ratio R of every sample, float64 [models, samples]; NaN for samples without
     perturbed answers.
 
-    ``logits`` [models, rows, 2], (φ, 0); ``perturbed`` and ``right`` int64 [samples, k]: rows of the wrong and the
-    right answers of each sample, filled with −1; without a right one the sample itself counts.
+    ``logits`` [models, rows, 2]: (φ, 0) of each text, where rows are samples and their other answers. ``perturbed`` and
+    ``right`` int64 [samples, k]: the rows of the wrong and of the right answers of each sample, filled with −1; without
+    a right one the sample itself counts.
     """
     first = first_answers(right)
-    return quotient(views_logp(logits, perturbed), views_logp(logits, first[:, None])[..., 0])
+    return log_quotient(views_logp(logits, perturbed), views_logp(logits, first[:, None])[..., 0])
 
 
 def first_answers(right: np.ndarray) -> np.ndarray:
-    """Return the row of the right answer of each sample, int64 [samples]: the first of its views ``right`` int64
-    [samples, k], or the sample itself.
+    """Return the row of the right answer of each sample, int64 [samples]: the first of its paraphrases, or the sample
+    itself if it has none.
 
-    −1 in ``right`` means that there is no view.
+    ``right`` int64 [samples, k]: the rows of the paraphrases, −1 where there is none.
     """
     samples = np.arange(len(right))
     return np.where(right[:, 0] < 0, samples, right[:, 0]) if right.shape[1] else samples
 
 
-def quotient(wrong: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the truth ratio R, float64 [...]: geometric mean probability of the wrong answers, as in
-    open-unlearning, over that of the right one.
+def log_quotient(wrong: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the truth ratio R, float64 [...]. R is the geometric mean of the probabilities of the
+    wrong answers, as in open-unlearning, over the probability of the right one. NaN where there is no wrong answer.
 
     ``wrong`` [..., answers] and ``right`` [...] are log-probabilities; NaN in ``wrong`` means that there is no such
-    answer. NaN where there is no wrong answer.
+    answer.
     """
     present = ~np.isnan(wrong)
-    with np.errstate(invalid="ignore"):
-        log_ratio: np.ndarray = np.where(present, wrong, 0.0).sum(-1) / present.sum(-1) - right
-    return log_ratio
+    with np.errstate(invalid="ignore"):  # 0/0 where there is no wrong answer
+        return np.asarray(np.where(present, wrong, 0.0).sum(-1) / present.sum(-1) - right)
 
 
 def forms(log_ratio: np.ndarray) -> dict[str, np.ndarray]:
-    """Return min(R, 1/R), max(0, 1 − R) and 1/(1 + R) from log R, by the names of their means, float64 of the shape of
+    """Return three forms of the truth ratio R from log R, by the names of their means, float64 of the shape of
     ``log_ratio``."""
     return {
-        "truth_ratio": np.exp(-np.abs(log_ratio)),
-        "truth_ratio_utility": np.maximum(0.0, -np.expm1(np.minimum(log_ratio, 0.0))),
-        "truth_ratio_probability": special.expit(-log_ratio),
+        "truth_ratio": np.exp(-np.abs(log_ratio)),  # min(R, 1/R)
+        "truth_ratio_utility": np.maximum(0.0, -np.expm1(np.minimum(log_ratio, 0.0))),  # max(0, 1 − R)
+        "truth_ratio_probability": special.expit(-log_ratio),  # 1/(1 + R)
     }
 
 
-def compared(
+def distances(
     audited: np.ndarray, retrained: np.ndarray, known: np.ndarray, *, split: np.ndarray, block: np.ndarray
 ) -> dict[str, Estimate]:
     """Return "truth_ratio_ks" → the Kolmogorov–Smirnov distance of R of the audited from R of the retrained models, as
-    a mean over models, and "forget_quality" → its p-value, as a geometric mean over models.
+    a mean over models, and "forget_quality" → its p-value, as a geometric mean over models. Neither has a number if a
+    model has no ``known`` sample.
 
-    ``audited`` and ``retrained`` float64 [models, samples]: log R, R the probability of wrong answers over that of the
-    right one; ``known`` bool [models, samples]: the forgotten samples that have perturbed answers; ``split`` and
-    ``block`` int [models]: the split of each model, and the block of models that were drawn together, such as a swapped
-    pair. Models of a block depend on each other. So the intervals are Student's over the means of blocks, or of splits
-    where there is one block; n counts samples.
+    ``audited`` and ``retrained`` float64 [models, samples]: log R, where R is the probability of wrong answers over
+    that of the right one; ``known`` bool [models, samples]: the forgotten samples that have perturbed answers;
+    ``split`` and ``block`` int [models]: the split of each model, and the block of models that were drawn together,
+    such as a swapped pair. Models of a block depend on each other. So the intervals are Student's over the means of
+    blocks, or of splits where there is one block; n counts samples.
     """
     from scipy.stats import ks_2samp
 
@@ -152,12 +155,15 @@ def compared(
         nothing = empty(n=samples, note="no perturbed answers in the forget set of some model")
         return {"truth_ratio_ks": nothing, "forget_quality": nothing}
     tests = [ks_2samp(a[mask], r[mask]) for a, r, mask in zip(audited, retrained, known, strict=True)]
-    distances, p_values = (np.array([getattr(test, name) for test in tests]) for name in ("statistic", "pvalue"))
     group = block if len(np.unique(block)) > 1 else split
-    distance, log_p = (
-        mean_interval(values=np.array([of_models[group == number].mean() for number in np.unique(group)]))
-        for of_models in (distances, np.log(np.maximum(p_values, 1e-300)))  # a p-value may be 0
-    )
+
+    def mean_over_groups(of_models: np.ndarray) -> Estimate:
+        """Return the mean over groups of the means over their models, with Student's interval."""
+        return mean_interval(values=np.array([of_models[group == number].mean() for number in np.unique(group)]))
+
+    distance = mean_over_groups(np.array([test.statistic for test in tests]))
+    # A p-value may be 0, which has no logarithm.
+    log_p = mean_over_groups(np.log(np.maximum(np.array([test.pvalue for test in tests]), 1e-300)))
     value, low, high = np.clip([distance.value, distance.low, distance.high], 0, 1).tolist()
     quality, least, most = np.exp(np.minimum([log_p.value, log_p.low, log_p.high], 0.0)).tolist()
     return {

@@ -40,23 +40,24 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     Without a test part, retained samples alone count. The interval covers models and samples. [] if a model has fewer
     than two samples in a term. Raises ValueError for data without perturbed answers.
     """
-    of_all = terms(evaluation)
+    all_terms = terms(evaluation)
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the row of some ``models`` bool [target models], whose memberships are ``member``."""
-        return of_terms([(value[models], mask[models]) for value, mask in of_all], member)
+        return rows_of_terms([(value[models], mask[models]) for value, mask in all_terms], member)
 
-    return _text.by_pair(evaluation, of_models)
+    return _text.rows_by_pair(evaluation, of_models)
 
 
-def of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership) -> list[Row]:
+def rows_of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership) -> list[Row]:
     """Return the row "model_utility" of some models, whose memberships are ``member``, from the `terms` of their
-    harmonic mean; [] if a model has fewer than two samples in a term."""
-    of_models, n = averaged(terms)
+    harmonic mean; [] if a model has fewer than two samples in a term. There is no interval if a term is 0 for some
+    model."""
+    of_models, n = mean_of_terms(terms)
     if of_models is None:
         return []
     utility = levels.mean(of_models, **groups(member), n=n, bounds=(0, 1))
-    if (of_models.value == 0).any():  # the harmonic mean has no slope there
+    if (of_models.value == 0).any():  # where the mean has no slope, which an interval needs
         utility = Estimate(utility.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
     return [row(metric="model_utility", estimate=utility)]
 
@@ -64,10 +65,11 @@ def of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership) -> 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "model_utility" → the model utility of each target model, which verdicts read as utility; {} where a term
     is 0 for some model, or has fewer than two samples."""
-    of_models, _ = averaged(terms(evaluation))
+    of_models, _ = mean_of_terms(terms(evaluation))
     if of_models is None or (of_models.value == 0).any():
         return {}
     units = _text.units(evaluation.membership[evaluation.target])
+    # vars: the value of each model, its influence and imagined
     return {"model_utility": single(**vars(of_models), **units, rule=UTILITY)}
 
 
@@ -82,29 +84,30 @@ def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
         raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
     logits = evaluation.unlearned[evaluation.target]
     roles = _text.roles(evaluation.data.part == 1, evaluation.membership[evaluation.target])
-    p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])  # of the answer in each row itself
+    # The probability p̄ of the answer of each sample, and the sum of p̄ of its wrong answers.
+    p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
     wrong_p = np.nansum(np.exp(views_logp(logits, wrong)), -1)
-    better = truth_ratio.forms(truth_ratio.log_ratio(logits, wrong, paraphrase))["truth_ratio_utility"]
-    recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]
-    share = np.where((wrong >= 0).any(1), p / (p + wrong_p), np.nan)
+    better = truth_ratio.forms(truth_ratio.log_ratio(logits, wrong, paraphrase))["truth_ratio_utility"]  # max(0, 1 − R)
+    recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]  # the first of three forms of ROUGE-L
+    share = np.where((wrong >= 0).any(1), p / (p + wrong_p), np.nan)  # of p̄ among all choices
     all_terms = [(value, roles["retain"]) for value in (p, recall, better)]
-    for subset in sets(evaluation.data):
+    for subset in test_sets(evaluation.data):
         all_terms += [(value, roles["test"] & subset) for value in (share, recall, better)]
     return [(value, mask & ~np.isnan(value)) for value, mask in all_terms]
 
 
-def averaged(terms: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerModel | None, int]:
-    """Return the harmonic mean of the means of `terms` for each model, and the number of samples; None and 0 where a
-    model has a term with fewer than two samples."""
+def mean_of_terms(terms: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerModel | None, int]:
+    """Return the harmonic mean of `terms` for each model, where each term is a mean over its samples, and the number of
+    all samples; None and 0 if a model has a term with fewer than two samples."""
     if not all((mask.sum(1) > 1).all() for _, mask in terms):
         return None, 0
     means = [levels.per_model(value=np.where(mask, value, 0.0), weight=mask * 1.0) for value, mask in terms]
     return harmonic(means), int(np.any([mask for _, mask in terms], axis=(0, 1)).sum())
 
 
-def sets(data: Data) -> list[np.ndarray]:
-    """Return bool [samples] for each set of the test part (TOFU: real authors and world facts); the whole test part if
-    data have no sets, [] without a test part."""
+def test_sets(data: Data) -> list[np.ndarray]:
+    """Return which samples are in each set of the test part (TOFU: real authors and world facts): a mask, bool
+    [samples], for each set. The whole test part is one set if data have no sets; [] without a test part."""
     test = data.part == 1
     if data.group is None:
         return [test] if test.any() else []
@@ -115,11 +118,11 @@ def harmonic(parts: list[crossed.PerModel]) -> crossed.PerModel:
     """Return the harmonic mean of statistics in [0, 1] of the same models, 0 where one of them is 0, with influences to
     first order."""
     value = np.stack([part.value for part in parts])
-    floor = np.maximum(value, 1e-12)  # by which numbers can be divided
-    mean = len(parts) / (1 / floor).sum(0)
-    slopes = (mean / floor) ** 2 / len(parts)  # of the harmonic mean in each statistic, [statistics, models]
-    moved = [part.times(slope) for part, slope in zip(parts, slopes, strict=True)]
-    influence, imagined = (
-        np.sum([getattr(part, name) for part in moved], axis=0) for name in ("influence", "imagined")
-    )
+    positive = np.maximum(value, 1e-12)  # can be divided by
+    mean = len(parts) / (1 / positive).sum(0)
+    # The derivative of the harmonic mean by each statistic, [statistics, models].
+    slopes = (mean / positive) ** 2 / len(parts)
+    changes = [part.times(slope) for part, slope in zip(parts, slopes, strict=True)]
+    influence = np.sum([change.influence for change in changes], axis=0)
+    imagined = np.sum([change.imagined for change in changes], axis=0)
     return crossed.PerModel(np.where((value <= 0).any(0), 0.0, mean), influence, imagined)
