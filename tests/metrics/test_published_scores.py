@@ -204,8 +204,8 @@ def test_utility_is_the_harmonic_mean_of_its_terms():
     row, *_ = (
         line
         for terms in (4, 5)  # without one of them there is no mean
-        for line in texts.published_rows(published(*sides, readings=names[:terms], values=values[:terms], heldout=at > 9,
-                                       test=at[0] > 3), None, data)
+        for line in texts.published_rows(published(*sides, readings=names[:terms], values=values[:terms],
+                                                   heldout=at > 9, test=at[0] > 3), None, data)
         if line.metric == "model_utility"
     )  # fmt: skip
     assert row.value == pytest.approx(6 / (1 / 0.5 + 1 / 0.25 + 1 / 0.8 + 1 / 0.4 + 1 / 0.25 + 1 / 0.8))
