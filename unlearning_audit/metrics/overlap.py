@@ -43,7 +43,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     "ngram_overlap" (field ``role``): the share of a sample's runs of n tokens that occur in what its model keeps.
     "exact_overlap": the share of forgotten samples whose scored tokens are all those of a held-out sample, in order;
     "token_overlap": the share of their scored tokens that held-out samples have too (RULI, A.3.1). All are means over
-    models and samples. Samples without such runs or tokens are left out. Raises ValueError for data that are not
+    models and samples, over all target models, then over each swapped pair (field ``pair``) if there are several.
+    Samples without such runs or tokens are left out. Raises ValueError for data that are not
     tokens.
     """
     if evaluation.data.x.dtype.kind != "i":

@@ -62,9 +62,9 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     target models on the samples of the request that they were trained on (role=forget) and on its other samples
     (role=heldout), and how well attacks tell the two kinds apart.
 
-    The rows of attacks are "q" and "advantage". If samples are canaries, those of the one-run audit replace them:
-    "right_guesses", "one_run_p" and "epsilon_request", but not for requests that are not made yet. Rows of single pairs
-    or models are left out. Intervals cover models and samples.
+    The rows of attacks are "q" and "advantage". If samples are canaries, rows of the one-run audit replace them:
+    "right_guesses", "one_run_p" and "epsilon_request". A request of canaries that is not made yet has accuracies alone.
+    Rows of single pairs or models are left out. Intervals cover models and samples.
     """
     member = evaluation.membership[evaluation.target]
     assert member.request is not None  # NEEDS asks for requests

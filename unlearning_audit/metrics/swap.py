@@ -357,8 +357,9 @@ def evaluate(
         for name, estimate in zip(names, adv_bar(reading, n=n), strict=True)
     ]
     for name, members in sets.items():
-        positions = [keys.index(key) for key in members]
-        qualities = {  # Q over this set, of all pairs together and of each pair
+        positions = [keys.index(key) for key in members]  # of the members of this set among all adversaries
+        # Q over this set, of all pairs together (None) and of each pair.
+        qualities = {
             pair: quality(reading.only(positions), n=n, rng=rng, names=[names[i] for i in positions], draws=draws)
             for pair, (reading, n) in readings.items()
         }
