@@ -68,14 +68,19 @@ def evaluate(
     populations: list[np.ndarray], options: Options, rng: np.random.Generator, stems: np.ndarray | None = None
 ) -> list[Row]:
     """Return rows kernel_p, kernel_nearer and kernel_nearer_p from the ``populations``: φ float [models, forget
-    samples] of unlearned, retrained and original models. None has a number if a population has fewer than `LEAST`
-    models.
+    samples] of unlearned, retrained and original models.
+
+    None has a number if a population has fewer than `LEAST` models.
 
     ``kernel_p`` is exact for any number of models. The interval of ``kernel_nearer`` is a jackknife over as many groups
     as the smallest population has models. Leaving a group out removes its models from all populations together, because
-    an unlearned model stems from an original. The one-sided p-value kernel_nearer_p is Student's. ``stems`` int
-    [unlearned models]: the original of each unlearned model, if several have the same one. Unlearned models are then
-    left out with their original, because those of one original are not independent.
+    an unlearned model stems from an original. The one-sided p-value kernel_nearer_p is Student's. Unlearned models are
+    then left out with their original, because those of one original are not independent.
+
+    Parameters
+    ----------
+    stems
+        int [unlearned models]: the original of each unlearned model, if several have the same one.
     """
     counts = [len(phi) for phi in populations]
     n = min(counts)
@@ -107,12 +112,19 @@ def _gram(*populations: np.ndarray) -> np.ndarray:
 
 def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.ndarray]) -> tuple[Estimate, float]:
     """Return how much nearer unlearned models are to retrained than to original ones, with its interval, and the
-    p-value of the hypothesis that this number is 0 or less. There is no number where original and retrained models do
-    not differ, and no interval or p-value where leaving out models changes nothing.
+    p-value of the hypothesis that this number is 0 or less.
 
-    ``gram`` float64 [models, models]: the kernel of all models; ``sides``: the numbers of the unlearned, of the
-    retrained and of the original models in it; ``groups``: for each of the three kinds, the jackknife group of each
-    model, from 0.
+    There is no number where original and retrained models do not differ, and no interval or p-value where leaving out
+    models changes nothing.
+
+    Parameters
+    ----------
+    gram
+        float64 [models, models]: the kernel of all models.
+    sides
+        The numbers of the unlearned, of the retrained and of the original models in it.
+    groups
+        For each of the three kinds, the jackknife group of each model, from 0.
     """
 
     def nearer(unlearned: np.ndarray, retrained: np.ndarray, original: np.ndarray) -> float:

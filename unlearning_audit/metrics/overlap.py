@@ -67,7 +67,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 def scored_tokens(x: np.ndarray) -> np.ndarray:
     """Return the scored tokens of each sample in their order, then −1: int [samples, most tokens of a sample].
 
-    ``x`` int [samples, length]: ~id is a token that is read and not scored, −1 is padding.
+    Parameters
+    ----------
+    x
+        int [samples, length]: ~id is a token that is read and not scored, −1 is padding.
     """
     order = np.argsort(x < 0, axis=1, kind="stable")  # scored tokens before others, each in their order
     tokens = np.take_along_axis(np.where(x < 0, -1, x), order, axis=1)
@@ -83,9 +86,14 @@ def text_numbers(spans: np.ndarray) -> np.ndarray:
 
 def run_numbers(x: np.ndarray, n: int) -> np.ndarray:
     """Return for each position of each sample the number of the run of ``n`` tokens that begins there, int64 [samples,
-    length − n + 1]. Equal runs have equal numbers; runs with padding have −1.
+    length − n + 1].
 
-    ``x`` int [samples, length]: ~id is a token that is read and not scored, −1 is padding.
+    Equal runs have equal numbers; runs with padding have −1.
+
+    Parameters
+    ----------
+    x
+        int [samples, length]: ~id is a token that is read and not scored, −1 is padding.
     """
     if x.shape[1] < n:
         return np.full((len(x), 1), -1)
@@ -102,8 +110,12 @@ def share_found(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return the share of each sample's ``numbers`` that some sample of ``others`` has too: float64 [samples]; 0 for
     samples without a number.
 
-    ``numbers`` int [samples, k]: of runs of tokens, of tokens, or of whole texts, −1 for none; ``others`` bool
-    [samples].
+    Parameters
+    ----------
+    numbers
+        int [samples, k]: of runs of tokens, of tokens, or of whole texts, −1 for none.
+    others
+        bool [samples].
     """
     # Entry k: whether some sample of ``others`` has the number k. −1, no number, is the index of the last entry.
     present = np.zeros(numbers.max(initial=0) + 2, bool)

@@ -57,9 +57,15 @@ def loss_rows(
 ) -> list[Row]:
     """Return rows "nll", "perplexity" and "nll_gap" for each of ``roles``, with intervals over models and samples.
 
-    ``audited`` and ``retrained`` float64 [models, samples]: the mean negative log-likelihood of each sample by audited
-    and by retrained models; without retrained models there is no gap. ``roles``: name of a role → which samples have
-    it, bool [models, samples]; ``places``: split and block, int [models].
+    Parameters
+    ----------
+    audited, retrained
+        float64 [models, samples]: the mean negative log-likelihood of each sample by audited and by retrained models;
+        without retrained models there is no gap.
+    roles
+        Name of a role → which samples have it, bool [models, samples].
+    places
+        Split and block, int [models].
     """
     lines = []
     for name, mask in roles.items():

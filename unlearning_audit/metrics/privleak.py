@@ -88,8 +88,14 @@ def _min_k(evaluation: Evaluation, files: list[str], samples: np.ndarray, share:
 def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: Any) -> Estimate:
     """Return the mean AUC of ``score``, forgotten against held-out samples, over models, with its interval.
 
-    ``score`` float64 [models, samples], larger = more member-like; ``forget`` and ``heldout`` bool [models, samples];
-    ``places``: "split" and "block", int [models].
+    ``score`` float64 [models, samples], larger = more member-like.
+
+    Parameters
+    ----------
+    forget, heldout
+        bool [models, samples].
+    places
+        "split" and "block", int [models].
     """
     n = int((forget | heldout).any(0).sum())
     return levels.mean(_game.auc(score, forget, heldout), **places, n=n, bounds=(0.0, 1.0), units=True)
@@ -102,9 +108,19 @@ def leak(
     A_retrained)/A_retrained with A = 1 − AUC.
 
     ``audited`` and ``retrained`` float64 [models, samples], larger = more member-like, anything where a sample is
-    neither forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]; ``places``: "split" and "block",
-    int [models]. The interval is that of the ratio to first order, with samples and models paired. Raises ValueError
-    where the AUC of retrained models is 1, so that nothing is left to compare.
+    neither forgotten nor held out. The interval is that of the ratio to first order, with samples and models paired.
+
+    Parameters
+    ----------
+    forget, heldout
+        bool [models, samples].
+    places
+        "split" and "block", int [models].
+
+    Raises
+    ------
+    ValueError
+        Where the AUC of retrained models is 1, so that nothing is left to compare.
     """
     auc_audited, auc_retrained = (_game.auc(score, forget, heldout) for score in (audited, retrained))
     base = 1 - float(auc_retrained.value.mean())  # A_retrained, by which PrivLeak divides

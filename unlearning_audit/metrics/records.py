@@ -125,8 +125,15 @@ def against_heldout(
     these held-out samples with their scores.
 
     This is for forgotten samples that are a random draw. A split without forgotten or held-out samples has no lines.
-    ``member``: the memberships of the audited models; ``scores``: name → float64 [models, samples]; ``rate``: the
-    expected share of the list that is false.
+
+    Parameters
+    ----------
+    member
+        The memberships of the audited models.
+    scores
+        Name → float64 [models, samples].
+    rate
+        The expected share of the list that is false.
     """
     # The (pair, split) of every model, each once.
     splits, keys = [], set(zip(member.block.tolist(), member.split.tolist(), strict=True))
@@ -152,14 +159,20 @@ def against_retrained(
     evaluation: Evaluation, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, training: np.ndarray,
     rate: float,
 ) -> list[Line]:  # fmt: skip
-    """Return a line for each forgotten record, whose φ is compared with that of retrained models. This is for forgotten
-    samples that are not a random draw.
+    """Return a line for each forgotten record, whose φ is compared with that of retrained models.
 
-    ``member`` and ``phi`` float64 [models, samples]: memberships and φ of the audited models; ``retrained`` float64
-    [retrained models, samples]: φ of retrained models, which were trained on ``training`` bool [retrained models,
-    samples]. Each forget set is compared only with retrained models that saw none of it. A forget set has no lines if
-    these are fewer than two, because a single model does not show how such models vary. ``rate``: the expected share of
-    the list that is false.
+    This is for forgotten samples that are not a random draw.
+
+    Parameters
+    ----------
+    member, phi
+        float64 [models, samples]: memberships and φ of the audited models.
+    retrained
+        float64 [retrained models, samples]: φ of retrained models, which were trained on ``training`` bool [retrained
+        models, samples]. Each forget set is compared only with retrained models that saw none of it. A forget set has
+        no lines if these are fewer than two, because a single model does not show how such models vary.
+    rate
+        The expected share of the list that is false.
     """
     lines = []
     for forget in np.unique(member.forget, axis=0):
@@ -180,8 +193,13 @@ def lines_of(evaluation: Evaluation, place: Line, samples: np.ndarray, score: np
     """Return a line for each of the records ``samples`` int64 [records] of one split, with ``score`` and ``p`` float64
     [records].
 
-    ``place``: column → value that all of these lines share. If the data say whose samples they are, lines also name the
-    person, with Simes' p-value of all records of the person.
+    If the data say whose samples they are, lines also name the person, with Simes' p-value of all records of the
+    person.
+
+    Parameters
+    ----------
+    place
+        Column → value that all of these lines share.
     """
     data = evaluation.data
     columns = {"sample": samples, "row": data.index[samples], "label": data.y[samples], "score": score, "p": p}

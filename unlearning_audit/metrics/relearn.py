@@ -162,8 +162,17 @@ def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried:
     over log₂(1 + step).
 
     ``audited`` and ``retrained`` [models, points, rows]: right (bool), phi or NLL, of the same samples in paired
-    models; ``steps`` int64 [points]; ``queried`` bool [models, rows]; ``places``: "split" and "block", int [models].
-    The interval covers samples and models; for right or wrong predictions it lies in [−1, 1], else it has no bounds.
+    models. The interval covers samples and models; for right or wrong predictions it lies in [−1, 1], else it has no
+    bounds.
+
+    Parameters
+    ----------
+    steps
+        int64 [points].
+    queried
+        bool [models, rows].
+    places
+        "split" and "block", int [models].
     """
     means = [_mean_over_steps(values, steps) for values in (audited, retrained)]
     if audited.dtype == bool:
@@ -179,14 +188,19 @@ def steps_ratio(
     audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: np.ndarray, **places: Any
 ) -> Estimate:
     """Return the mean number of steps that ``audited`` models need to relearn, divided by that of ``retrained`` models.
+
     A model has relearned when its accuracy on ``queried`` samples, bool [models, rows], reaches its ``goal`` float64
     [models].
 
     A model that does not reach the goal by the last step counts as twice that step; the note says how many do not.
     There is no number if all retrained models reach the goal at step 0. The interval is a jackknife over splits,
     because models of a split are taught the same samples, or over models where there are fewer than three splits. There
-    is no interval if without one split or model all other retrained models reach the goal at step 0. ``places``:
-    "split" and "block", int [models].
+    is no interval if without one split or model all other retrained models reach the goal at step 0.
+
+    Parameters
+    ----------
+    places
+        "split" and "block", int [models].
     """
     last, n = audited.steps[-1], len(goal)
     # [2, models]: the steps that audited models need, and those that retrained models need.

@@ -82,8 +82,17 @@ def cka(evaluation: Evaluation, files: list[str], counterparts: list[str]) -> cr
     """Return the linear CKA of the last hidden layers of forgotten samples between each target model and its
     counterpart, with influences [models, samples].
 
-    ``files`` and ``counterparts``: the models' files of logits, beside which their hidden layers lie. NaN where CKA is
-    undefined. Raises NoAnswerError where target models or counterparts failed.
+    NaN where CKA is undefined.
+
+    Parameters
+    ----------
+    files, counterparts
+        The models' files of logits, beside which their hidden layers lie.
+
+    Raises
+    ------
+    NoAnswerError
+        Where target models or counterparts failed.
     """
     forget = evaluation.membership[evaluation.target].forget
     value, influence = np.zeros(len(forget)), np.zeros(forget.shape)
@@ -123,7 +132,12 @@ def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.nda
     """Return φ, the confidence in the ``labels`` int64 [query], by a logistic regression on features: float64 [query].
 
     The regression is multinomial, of ``y`` int64 [retained] on ``retained`` float [retained, features], standardised
-    and with a ridge of 1. ``query`` float [query, features]: the samples to judge.
+    and with a ridge of 1.
+
+    Parameters
+    ----------
+    query
+        float [query, features]: the samples to judge.
     """
     from sklearn.exceptions import ConvergenceWarning  # slow to import, and seldom needed
     from sklearn.linear_model import LogisticRegression

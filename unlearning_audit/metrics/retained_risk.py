@@ -54,14 +54,20 @@ def evaluate(
     unlearning, and its differences from the AUC before unlearning ("retained_risk") and in retrained models
     ("retained_risk_gap").
 
-    ``after``, ``before`` and ``retrained`` float64 [models, samples]: φ of the models after unlearning, before it, and
-    of retrained ones; without one of the latter two, its difference is left out. ``member``: the memberships of the
-    models. One row without a number is returned if a model has no retained or no held-out samples.
+    One row without a number is returned if a model has no retained or no held-out samples.
 
     Intervals cover models and samples, and differences are paired by both. The variance of an AUC includes imaginary
     samples (field ``imagined``; see `stats.mean_influence`), so that an AUC of 1 has an interval, too. In the
     difference of two equal AUCs their influences would cancel, and leave no interval. So the larger of the two counts
     there, unless the scores themselves are equal.
+
+    Parameters
+    ----------
+    after, before, retrained
+        float64 [models, samples]: φ of the models after unlearning, before it, and of retrained ones; without one of
+        the latter two, its difference is left out.
+    member
+        The memberships of the models.
     """
     retain, heldout = member.retain, member.heldout
     if not (retain.any(axis=1) & heldout.any(axis=1)).all():

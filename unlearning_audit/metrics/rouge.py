@@ -58,7 +58,10 @@ def forms(overlap: np.ndarray) -> dict[str, np.ndarray]:
 def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
     """Return the three forms of ROUGE-L by name, float64 [models, samples] each; NaN where a model was not queried.
 
-    ``answers``: for each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
+    Parameters
+    ----------
+    answers
+        For each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
     """
     return forms(_answers.overlap_of(data, answers))
 

@@ -80,9 +80,14 @@ class Options(Settings):
 class Population:
     """phi and memberships of models that were trained and then unlearned.
 
-    ``original`` and ``unlearned`` float64 [models, samples]: phi before and after unlearning; ``train``, ``forget`` and
-    ``heldout`` bool [models, samples]; ``retrained`` float64 [models, samples]: phi of models trained anew without each
-    model's forget set, needed of targets only.
+    Parameters
+    ----------
+    original, unlearned
+        float64 [models, samples]: phi before and after unlearning.
+    train, forget, heldout
+        bool [models, samples].
+    retrained
+        float64 [models, samples]: phi of models trained anew without each model's forget set, needed of targets only.
     """
 
     original: np.ndarray
@@ -188,11 +193,15 @@ def _target_samples(evaluation: Evaluation) -> np.ndarray:
 def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Effect]:
     """Return "privacy_auc" and "efficacy_auc" → the AUC of the test for each target model, as effects.
 
-    ``targets`` and ``shadows``: φ and memberships on the same samples, whose numbers are ``index`` int64 [samples]. An
-    AUC above .5 means that forgotten samples look more familiar than never-seen ones, below .5 that they look less
+    An AUC above .5 means that forgotten samples look more familiar than never-seen ones, below .5 that they look less
     familiar. The likelihood ratio does not show which. So AUC is replaced by 1 − AUC where the mean φ of shadow models
     is lower on forgotten samples than on held-out ones. Targets without positive or without negative samples are left
     out, and so is a test that lacks its models.
+
+    Parameters
+    ----------
+    targets, shadows
+        φ and memberships on the same samples, whose numbers are ``index`` int64 [samples].
     """
     audited = (targets.forget | targets.heldout).any(axis=0)
     phi_forgotten, phi_heldout = (shadows.unlearned[mask & audited] for mask in (shadows.forget, shadows.heldout))
@@ -219,8 +228,12 @@ def population(side: dict[str, Group | None], columns: np.ndarray) -> Population
     """Return φ before and after unlearning, and of retrained models if there are any, with memberships, on the samples
     ``columns`` bool [samples].
 
-    ``side``: "original", "unlearned" and "retrained" → models, or None if there are no such models. The memberships are
-    those of the unlearned models, which always exist.
+    The memberships are those of the unlearned models, which always exist.
+
+    Parameters
+    ----------
+    side
+        "original", "unlearned" and "retrained" → models, or None if there are no such models.
     """
     unlearned = side["unlearned"]
     assert unlearned is not None
@@ -259,13 +272,18 @@ def evaluate(targets: Population, shadows: Population, options: Options, *, curv
 
 
 def over_population(rows: list[Row]) -> list[Row]:
-    """Return rows of how much more RULI's attack finds than the population attack (section 6.2.2 of the paper). RULI's
-    attack has distributions for each sample, the population attack one classifier for all samples.
+    """Return rows of how much more RULI's attack finds than the population attack (section 6.2.2 of the paper).
 
-    ``rows``: of both attacks; a number that one of them lacks is left out. For accuracy the number is RULI's divided by
-    that of the population attack, minus 1; for TPR at 1 % FPR it is the ratio. NaN, with the reason as note, where the
-    population attack finds nothing or one of the two is NaN. There are no intervals, because both rest on the same
-    models and samples.
+    RULI's attack has distributions for each sample, the population attack one classifier for all samples.
+
+    For accuracy the number is RULI's divided by that of the population attack, minus 1; for TPR at 1 % FPR it is the
+    ratio. NaN, with the reason as note, where the population attack finds nothing or one of the two is NaN. There are
+    no intervals, because both rest on the same models and samples.
+
+    Parameters
+    ----------
+    rows
+        Of both attacks; a number that one of them lacks is left out.
     """
     by_attack = {(row.attack, row.metric): row for row in rows}
     ratios = []

@@ -67,9 +67,17 @@ def leave_pair_out(
     """Return (attack, test) → the scores of all models in this test of RULI, with which samples are positives and
     negatives; the shadow models of each model are all except itself and its twin.
 
-    ``sides``: for each split its models and their twins, int64 [models] each. Scores are NaN where neither a model nor
-    its twin forgot or held out a sample. Raises ValueError for samples with too few shadow models, and for phi that is
-    not finite.
+    Scores are NaN where neither a model nor its twin forgot or held out a sample.
+
+    Parameters
+    ----------
+    sides
+        For each split its models and their twins, int64 [models] each.
+
+    Raises
+    ------
+    ValueError
+        For samples with too few shadow models, and for phi that is not finite.
     """
     # [pairs of models, 2]: each model beside its twin, the smaller number first; so a pair is the same from both sides.
     pairs = np.sort(np.concatenate([np.stack(side, axis=1) for side in sides]), axis=1)

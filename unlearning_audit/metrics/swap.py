@@ -41,10 +41,18 @@ def lower_bound(*, epsilon: float, delta: float) -> float:
 
 
 def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
-    """Return Adv̄ of each adversary: the absolute value of its advantage. The note has the advantage with its sign.
+    """Return Adv̄ of each adversary: the absolute value of its advantage.
 
-    ``reading``: the signed advantages, from `crossed.weighted_mean`; ``n``: the number of samples. The lower limit is 0
-    where the interval of the signed advantage contains 0.
+    The note has the advantage with its sign.
+
+    The lower limit is 0 where the interval of the signed advantage contains 0.
+
+    Parameters
+    ----------
+    reading
+        The signed advantages, from `crossed.weighted_mean`.
+    n
+        The number of samples.
     """
     limits = zip(*_magnitude(reading, crossed.half_widths(reading)), reading.value, strict=True)
     return [
@@ -58,10 +66,17 @@ def quality(
 ) -> stats.Estimate:
     """Return Q = 1 − max over adversaries of Adv̄, from the advantages of all of them (Definition 3.7).
 
-    ``reading``: the signed advantages, from `crossed.weighted_mean`; ``n``: the number of samples; ``names`` of the
-    adversaries: with them, the note names the strongest; ``draws``: bootstrap replicates from ``rng``, by which the
-    intervals of the advantages hold for all adversaries at once. The lower limit of Q is 1 minus the largest upper
-    limit of an advantage, and the upper limit of Q is 1 minus the largest lower limit.
+    The lower limit of Q is 1 minus the largest upper limit of an advantage, and the upper limit of Q is 1 minus the
+    largest lower limit.
+
+    Parameters
+    ----------
+    reading
+        The signed advantages, from `crossed.weighted_mean`.
+    n
+        The number of samples; ``names`` of the adversaries: with them, the note names the strongest.
+    draws
+        Bootstrap replicates from ``rng``, by which the intervals of the advantages hold for all adversaries at once.
     """
     size, low, high = _magnitude(reading, crossed.joint_half_widths(reading, rng=rng, draws=draws))
     note = crossed.annotated(reading, f"strongest: {names[int(size.argmax())]}" if names else "")
@@ -244,13 +259,21 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 def advantages(
     scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray, target: Membership
 ) -> dict[str, Effect]:
-    """Return "advantage" and "tail_advantage" → the effects of each target model and sample, for every adversary
-    but the random control.
+    """Return "advantage" and "tail_advantage" → the effects of each target model and sample, for every adversary but
+    the random control.
 
-    ``scores``: (attack, form) → score and decision, [models, samples] each. An attack in the form "unlearned", which
-    learned from unlearned models, may score forgotten samples high because they look less familiar. Its numbers then
-    change their sign. ``phi`` float64 [models, samples]: the φ of the target models, which shows this; ``target``:
-    their memberships. The tail advantage leaves out attacks with scores that are NaN. {} without adversaries.
+    The tail advantage leaves out attacks with scores that are NaN. {} without adversaries.
+
+    Parameters
+    ----------
+    scores
+        (attack, form) → score and decision, [models, samples] each. An attack in the form "unlearned", which learned
+        from unlearned models, may score forgotten samples high because they look less familiar. Its numbers then change
+        their sign.
+    phi
+        float64 [models, samples]: the φ of the target models, which shows this.
+    target
+        Their memberships.
     """
     game = _game.of_models(target)
     sides, signed, tails = target.forget | target.heldout, {}, {}
@@ -270,12 +293,20 @@ def advantages(
 
 def familiar_direction(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
     """Return the direction of an attack: −1 if its scores correlate negatively, by ranks, with φ, the confidence in the
-    label; else +1. Attacks that learn from unlearned models may have either direction.
+    label; else +1.
 
-    ``score`` and ``phi`` float64 [models, samples]; ``rows`` bool [models, samples]: which of them are ranked, all
-    models together; without a score that is a number the direction is +1. The direction does not depend on which
-    samples were forgotten. So if forgotten and held-out samples do not differ, the sign of a chance difference stays a
-    fair coin.
+    Attacks that learn from unlearned models may have either direction.
+
+    The direction does not depend on which samples were forgotten. So if forgotten and held-out samples do not differ,
+    the sign of a chance difference stays a fair coin.
+
+    Parameters
+    ----------
+    score, phi
+        float64 [models, samples].
+    rows
+        bool [models, samples]: which of them are ranked, all models together; without a score that is a number the
+        direction is +1.
     """
     finite = rows & ~np.isnan(score)
     if not finite.any():
@@ -317,8 +348,15 @@ def update_rows(evaluation: Evaluation, target: Membership) -> list[Row]:
 
 
 def _effects_of_attacks(numbers: dict[str, dict[str, crossed.PerModel]], target: Membership) -> dict[str, Effect]:
-    """Return metric → the effect with its ``numbers`` by all attacks. ``numbers``: metric → attack → number of each
-    model; metrics without attacks are left out. ``target``: the memberships of the models."""
+    """Return metric → the effect with its ``numbers`` by all attacks.
+
+    Parameters
+    ----------
+    numbers
+        Metric → attack → number of each model; metrics without attacks are left out.
+    target
+        The memberships of the models.
+    """
     places = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
     return {
         metric: several([*of_attacks], [*of_attacks.values()], **places, rule=(DECIDES | UPDATES)[metric])
@@ -333,12 +371,26 @@ def evaluate(
 ) -> list[Row]:  # fmt: skip
     """Return all rows of the SWAP test for one method: advantage, auc, mia_score, tpr_at_fpr, q, q_crossfit, q_sd.
 
-    ``scores``: (attack, form) → score float [models, samples] and decision bool [models, samples] of target models.
-    ``target``: their memberships, whose ``weight`` is the sensitivity distribution. ``sets``: name → the adversaries,
-    one at least, over which Q takes the maximum; ``fprs``: the false positive rates; ``draws``: bootstrap replicates.
-
     The attack column holds "attack/form", or the set's name for q; ``pair`` is set where one pair is evaluated alone.
-    ``n`` counts samples, pairs for q_sd. Raises ValueError for a model without forgotten or held-out samples.
+    ``n`` counts samples, pairs for q_sd.
+
+    Parameters
+    ----------
+    scores
+        (attack, form) → score float [models, samples] and decision bool [models, samples] of target models.
+    target
+        Their memberships, whose ``weight`` is the sensitivity distribution.
+    sets
+        Name → the adversaries, one at least, over which Q takes the maximum.
+    fprs
+        The false positive rates.
+    draws
+        Bootstrap replicates.
+
+    Raises
+    ------
+    ValueError
+        For a model without forgotten or held-out samples.
     """
     game, keys = _game.of_models(target), list(scores)
     names = ["/".join(key) for key in keys]

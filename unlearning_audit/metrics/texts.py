@@ -63,10 +63,14 @@ def text_readings(
     """Return name → the values of each sample that metrics of texts read, float64 [models, samples]: the probability of
     its tokens, memorisation, loss, and what compares answers.
 
-    ``tokens`` float64 [models, rows, tokens, 4]: the four numbers of each token (`evaluation.shadow`). Rows are the
-    samples and, as rows of their own, their views: texts with other answers to the same question. ``answers``: for each
-    model, the rows int64 [queried] that it answered and the tokens int32 [queried, new] of its answers; empty without
-    answers.
+    Parameters
+    ----------
+    tokens
+        float64 [models, rows, tokens, 4]: the four numbers of each token (`evaluation.shadow`). Rows are the samples
+        and, as rows of their own, their views: texts with other answers to the same question.
+    answers
+        For each model, the rows int64 [queried] that it answered and the tokens int32 [queried, new] of its answers;
+        empty without answers.
     """
     samples, mean_logp = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)  # rows of part 2 are views
     of_answers = answer_readings(mean_logp, data) | (rouge.readings(data, answers) if answers else {})
@@ -149,10 +153,14 @@ def _rows_against_retrained(
     """Return the rows that compare audited with retrained models: PrivLeak, the distance of truth ratios and forget
     quality.
 
-    ``columns`` and ``of_retrained``: name → values [models, samples] of audited and of retrained models: `MIN_K` for
-    PrivLeak, `RATIO` for the other two. Numbers whose values are missing are left out; PrivLeak also if a model has no
-    forgotten or no held-out samples. Where PrivLeak is not defined, its row has the reason in place of a number.
-    ``places``: split and block of the models.
+    Parameters
+    ----------
+    columns, of_retrained
+        Name → values [models, samples] of audited and of retrained models: `MIN_K` for PrivLeak, `RATIO` for the other
+        two. Numbers whose values are missing are left out; PrivLeak also if a model has no forgotten or no held-out
+        samples. Where PrivLeak is not defined, its row has the reason in place of a number.
+    places
+        Split and block of the models.
     """
     forget, heldout, lines = published.forget, published.heldout, []
     if MIN_K in columns and MIN_K in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():

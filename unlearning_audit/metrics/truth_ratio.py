@@ -95,9 +95,13 @@ def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray) -> n
     """Return the logarithm of the truth ratio R of every sample, float64 [models, samples]; NaN for samples without
     perturbed answers.
 
-    ``logits`` [models, rows, 2]: (φ, 0) of each text, where rows are samples and their other answers. ``perturbed`` and
-    ``right`` int64 [samples, k]: the rows of the wrong and of the right answers of each sample, filled with −1; without
-    a right one the sample itself counts.
+    ``logits`` [models, rows, 2]: (φ, 0) of each text, where rows are samples and their other answers.
+
+    Parameters
+    ----------
+    perturbed, right
+        int64 [samples, k]: the rows of the wrong and of the right answers of each sample, filled with −1; without a
+        right one the sample itself counts.
     """
     first = first_answers(right)
     return log_quotient(views_logp(logits, perturbed), views_logp(logits, first[:, None])[..., 0])
@@ -107,7 +111,10 @@ def first_answers(right: np.ndarray) -> np.ndarray:
     """Return the row of the right answer of each sample, int64 [samples]: the first of its paraphrases, or the sample
     itself if it has none.
 
-    ``right`` int64 [samples, k]: the rows of the paraphrases, −1 where there is none.
+    Parameters
+    ----------
+    right
+        int64 [samples, k]: the rows of the paraphrases, −1 where there is none.
     """
     samples = np.arange(len(right))
     return np.where(right[:, 0] < 0, samples, right[:, 0]) if right.shape[1] else samples
@@ -139,14 +146,21 @@ def distances(
     audited: np.ndarray, retrained: np.ndarray, known: np.ndarray, *, split: np.ndarray, block: np.ndarray
 ) -> dict[str, Estimate]:
     """Return "truth_ratio_ks" → the Kolmogorov–Smirnov distance of R of the audited from R of the retrained models, as
-    a mean over models, and "forget_quality" → its p-value, as a geometric mean over models. Neither has a number if a
-    model has no ``known`` sample.
+    a mean over models, and "forget_quality" → its p-value, as a geometric mean over models.
 
-    ``audited`` and ``retrained`` float64 [models, samples]: log R, where R is the probability of wrong answers over
-    that of the right one; ``known`` bool [models, samples]: the forgotten samples that have perturbed answers;
-    ``split`` and ``block`` int [models]: the split of each model, and the block of models that were drawn together,
-    such as a swapped pair. Models of a block depend on each other. So the intervals are Student's over the means of
-    blocks, or of splits where there is one block; n counts samples.
+    Neither has a number if a model has no ``known`` sample.
+
+    Models of a block depend on each other. So the intervals are Student's over the means of blocks, or of splits where
+    there is one block; n counts samples.
+
+    Parameters
+    ----------
+    audited, retrained
+        float64 [models, samples]: log R, where R is the probability of wrong answers over that of the right one.
+    known
+        bool [models, samples]: the forgotten samples that have perturbed answers.
+    split, block
+        int [models]: the split of each model, and the block of models that were drawn together, such as a swapped pair.
     """
     from scipy.stats import ks_2samp
 
