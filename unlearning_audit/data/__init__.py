@@ -106,8 +106,12 @@ class Source:
 def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
     """Load the samples of the data set whose reader is ``module``.
 
-    ``root``: the folder from which its paths are read. Raises PluginError, with the line, if a user's own reader fails
-    or returns no `Source`.
+    Raises PluginError, with the line, if a user's own reader fails or returns no `Source`.
+
+    Parameters
+    ----------
+    root
+        The folder from which its paths are read.
     """
     guarded = nullcontext() if in_library(module.__file__) else guard(module.__file__)
     with guarded:  # an error in a reader of the library is a defect, or a ValueError that the reader raises on purpose
@@ -121,9 +125,16 @@ def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
 def read_source(settings: dict[str, Any], place: dict[str, Any], root: Path) -> Source:
     """Load the source that a study names.
 
-    ``settings``: its name ("source") and "options". ``place``: options that say where it lies, and "file", the path of
-    a user's own source. ``root``: the folder from which paths are read. Raises ValueError, and PluginError if a user's
-    own source fails.
+    Raises ValueError, and PluginError if a user's own source fails.
+
+    Parameters
+    ----------
+    settings
+        Its name ("source") and "options".
+    place
+        Options that say where it lies, and "file", the path of a user's own source.
+    root
+        The folder from which paths are read.
     """
     # ``place`` also says things of the job that are no options of the source.
     options = {name: value for name, value in place.items() if name not in ("file", "where", *folders.OF_JOB)}
@@ -239,8 +250,14 @@ def pairs_across(groups: list[np.ndarray], part: np.ndarray) -> np.ndarray:
 def copies_across(groups: list[np.ndarray], of: np.ndarray, among: np.ndarray) -> int:
     """Count the samples of one role that have an exact copy in another role, summed over models.
 
-    ``of`` and ``among`` bool [models, samples]: the samples in the two roles; ``groups``: row numbers of equal samples,
-    from `duplicates`. A sample is not a copy of itself.
+    A sample is not a copy of itself.
+
+    Parameters
+    ----------
+    of, among
+        bool [models, samples]: the samples in the two roles.
+    groups
+        Row numbers of equal samples, from `duplicates`.
     """
     count = 0
     for group in groups:

@@ -14,8 +14,15 @@ def count(option: str, value: float, n: int) -> int:
 
 
 def first_in_order(members: np.ndarray, order: np.ndarray, number: int) -> np.ndarray:
-    """Return a mask of the ``number`` members that come first in ``order``, bool [n]. ``members`` bool [n]; ``order``:
-    a permutation [n]."""
+    """Return a mask of the ``number`` members that come first in ``order``, bool [n].
+
+    Parameters
+    ----------
+    members
+        bool [n].
+    order
+        A permutation [n].
+    """
     chosen = np.zeros_like(members)
     chosen[order[members[order]][:number]] = True
     return chosen
@@ -56,8 +63,15 @@ def luma(x: np.ndarray, *, interleaved: bool) -> np.ndarray:
     """Convert RGB to grey, uint8 [n, 3, h, w] → uint8 [n, 1, h, w], with weights .299, .587, .114 in 16-bit fixed
     point, rounded.
 
-    ``interleaved``: first read the bytes of the channel-last image as if channels came first. Raises ValueError for
-    other samples.
+    Parameters
+    ----------
+    interleaved
+        First read the bytes of the channel-last image as if channels came first.
+
+    Raises
+    ------
+    ValueError
+        For other samples.
     """
     if x.dtype != np.uint8 or x.shape[1] != 3:
         raise ValueError(f"greyscale: needs uint8 images with 3 channels, not {x.dtype} {x.shape[1:]}; leave it out")

@@ -171,10 +171,19 @@ def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
 
 
 def check_rows(options: Options, records: Iterable[Any], place: str) -> Iterator[dict[str, Any]]:
-    """Yield the ``records``, after checking that each has a question and an answer. In rows with choices, the right
-    choice becomes the answer.
+    """Yield the ``records``, after checking that each has a question and an answer.
 
-    ``place``: the file or data set. Raises ValueError that names it and the first row without a question or answer.
+    In rows with choices, the right choice becomes the answer.
+
+    Parameters
+    ----------
+    place
+        The file or data set.
+
+    Raises
+    ------
+    ValueError
+        That names it and the first row without a question or answer.
     """
     for number, record in enumerate(records, 1):
         row = record if options.choices is None else with_answer(options, record, f"{place}: row {number}")
@@ -187,8 +196,15 @@ def check_rows(options: Options, records: Iterable[Any], place: str) -> Iterator
 def with_answer(options: Options, row: dict[str, Any], place: str) -> dict[str, Any]:
     """Return a row with the right one of its choices as the answer, and the others as perturbed answers.
 
-    ``place``: the file or data set and the row, for messages. Raises ValueError if the row has no list of choices, or
-    no number of the right one.
+    Parameters
+    ----------
+    place
+        The file or data set and the row, for messages.
+
+    Raises
+    ------
+    ValueError
+        If the row has no list of choices, or no number of the right one.
     """
     fields: dict[Any, Any] = row if isinstance(row, dict) else {}
     choices, right = fields.get(options.choices), fields.get(options.answer)

@@ -82,8 +82,15 @@ def normalisation(kind: str, channels: int, groups: int) -> nn.Module:
     """Return a layer that normalises ``channels``, by its ``kind``: "batch" statistics, "group" statistics of each
     sample, or, for "none", not at all.
 
-    ``groups``: the number of groups of channels, for "group" only. Raises ValueError if the channels cannot be divided
-    into equal groups.
+    Parameters
+    ----------
+    groups
+        The number of groups of channels, for "group" only.
+
+    Raises
+    ------
+    ValueError
+        If the channels cannot be divided into equal groups.
     """
     if kind == "none":
         return nn.Identity()

@@ -71,8 +71,12 @@ class Passage(nn.Module):
 def mean_nll(logits: Tensor, x: Tensor) -> Tensor:
     """Return the mean of −log p over the scored tokens, [...]; the first token is left out.
 
-    ``logits`` [..., length − 1, vocabulary]; ``x`` int [..., length]: tokens, where a token that is not scored is
-    stored as its bitwise complement.
+    ``logits`` [..., length − 1, vocabulary].
+
+    Parameters
+    ----------
+    x
+        int [..., length]: tokens, where a token that is not scored is stored as its bitwise complement.
     """
     ids, scored = torch.where(x < 0, ~x, x).long()[..., 1:], (x[..., 1:] >= 0).to(logits.dtype)
     nll = functional.cross_entropy(logits.flatten(0, -2), ids.flatten(), reduction="none").view(ids.shape)
@@ -93,8 +97,17 @@ def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) ->
 
     ``config`` gives the size of a freshly drawn model. If ``options.weights`` names a folder or a model of the hub,
     that model is read instead. A folder may also hold an adapter of peft, which is merged into its base model.
-    ``shape``: the shape of one sample, (length,). Raises ValueError for samples that are not rows of tokens, for
-    weights that cannot be read, and for passages longer than the model's positions.
+
+    Parameters
+    ----------
+    shape
+        The shape of one sample, (length,).
+
+    Raises
+    ------
+    ValueError
+        For samples that are not rows of tokens, for weights that cannot be read, and for passages longer than the
+        model's positions.
     """
     if len(shape) != 1:
         raise ValueError(f"a language model needs tokens [length], not samples of shape {tuple(shape)}")
@@ -124,10 +137,22 @@ def undropped(config: PretrainedConfig) -> PretrainedConfig:
 @functools.lru_cache(maxsize=1)  # only the last one is kept, because several may not fit into memory
 def pretrained(kind: Any, weights: str, place: Path, attention: str) -> Any:
     """Return the model that ``weights`` names, a folder or a model of the hub, without dropout and in single precision.
+
     It is read once even if many models start from it.
 
-    ``kind``: the class of transformers that reads it; ``place``: the path, which distinguishes folders with the same
-    relative name; ``attention``: how the model computes attention. Raises ValueError if it cannot be read.
+    Parameters
+    ----------
+    kind
+        The class of transformers that reads it.
+    place
+        The path, which distinguishes folders with the same relative name.
+    attention
+        How the model computes attention.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read.
     """
     try:
         config = undropped(AutoConfig.from_pretrained(weights))

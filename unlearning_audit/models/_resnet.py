@@ -13,7 +13,12 @@ Sizes = tuple[int, ...]
 def convolution(inputs: int, outputs: int, stride: int, kernel: int = 3) -> nn.Conv2d:
     """Return a convolution without bias whose padding keeps the image's size at stride 1.
 
-    ``inputs`` and ``outputs``: numbers of channels; ``kernel``: its width in pixels, an odd number.
+    Parameters
+    ----------
+    inputs, outputs
+        Numbers of channels.
+    kernel
+        Its width in pixels, an odd number.
     """
     return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
 

@@ -35,9 +35,18 @@ class Encoder(nn.Module):
 def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weights: str | None) -> Encoder:
     """Return a classifier of sentences: an encoder, and a new last layer for ``classes``.
 
-    The encoder is freshly drawn by ``config``, or read if ``weights`` names a folder or a model of the hub. ``shape``:
-    the shape of one sample, (length,). Raises ValueError for samples that are not rows of tokens, for weights that
-    cannot be read, and for rows longer than the model's positions.
+    The encoder is freshly drawn by ``config``, or read if ``weights`` names a folder or a model of the hub.
+
+    Parameters
+    ----------
+    shape
+        The shape of one sample, (length,).
+
+    Raises
+    ------
+    ValueError
+        For samples that are not rows of tokens, for weights that cannot be read, and for rows longer than the model's
+        positions.
     """
     if len(shape) != 1:
         raise ValueError(f"a model of sentences needs tokens [length], not samples of shape {tuple(shape)}")

@@ -18,10 +18,19 @@ class Options(_text.Causal):
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the language model as a classifier of two classes: is a passage predicted or not? It has no dropout.
 
-    ``shape``: that of one passage, (length,); ``classes`` is not used. The configuration holds for a freshly drawn
-    model; weights that ``options`` name bring their own. No token begins, ends or pads a text. Raises ValueError for
-    samples that are not rows of tokens, for weights that cannot be read, and for passages longer than the model's
-    positions.
+    The configuration holds for a freshly drawn model; weights that ``options`` name bring their own. No token begins,
+    ends or pads a text.
+
+    Parameters
+    ----------
+    shape
+        That of one passage, (length,); ``classes`` is not used.
+
+    Raises
+    ------
+    ValueError
+        For samples that are not rows of tokens, for weights that cannot be read, and for passages longer than the
+        model's positions.
     """
     from transformers import LlamaConfig
 

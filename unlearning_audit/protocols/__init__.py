@@ -30,9 +30,18 @@ def members(
 ) -> Membership:
     """Return the memberships of the models of a block.
 
-    ``block``: its number; ``seeds``: one for each model; ``train`` and ``forget`` bool [models, samples]: what each
-    model is trained on, and what it has to forget; ``more``: other fields of `Membership`. By default nothing is held
-    out, and all models are audited ones of one split.
+    By default nothing is held out, and all models are audited ones of one split.
+
+    Parameters
+    ----------
+    block
+        Its number.
+    seeds
+        One for each model.
+    train, forget
+        bool [models, samples]: what each model is trained on, and what it has to forget.
+    more
+        Other fields of `Membership`.
     """
     zero = np.zeros(len(train), np.int64)
     fields: dict[str, Any] = {"heldout": np.zeros_like(forget), "split": zero, "block": zero + block}

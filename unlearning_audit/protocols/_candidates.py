@@ -35,8 +35,15 @@ def draw(allowed: np.ndarray, count: int, options: Candidates, selection: Select
     """Return the ``count`` samples among ``allowed`` (int [n]) that are memorised most or least, as
     ``options.memorised`` states; all of ``allowed`` if it states neither.
 
-    ``selection``: how strongly samples are memorised (its ``ratio``, larger if more). Raises ValueError if it is needed
-    and None.
+    Parameters
+    ----------
+    selection
+        How strongly samples are memorised (its ``ratio``, larger if more).
+
+    Raises
+    ------
+    ValueError
+        If it is needed and None.
     """
     if options.memorised is None:
         return allowed

@@ -11,7 +11,12 @@ ARRAYS = (".npz", ".csv", ".txt", *WEIGHTS, ".pkl", ".pickle")
 def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> str:
     """Return a sentence if one of ``folders`` contains the array ``name`` in another format than .npy; "" otherwise.
 
-    ``also_text``: whether text files count. A text may be a data set: train.csv need not be the mask.
+    A text may be a data set: train.csv need not be the mask.
+
+    Parameters
+    ----------
+    also_text
+        Whether text files count.
     """
     paths = [folder / f"{name}{suffix}" for folder in folders for suffix in ARRAYS]
     found = [path for path in paths if path.is_file() and (also_text or path.suffix not in (".csv", ".txt"))]

@@ -55,12 +55,25 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships of one block of models. All models are trained on the whole training part and forget the
-    same samples, drawn at random; with ``by_subject``, the samples of random people.
+    """Return the memberships of one block of models.
+
+    All models are trained on the whole training part and forget the same samples, drawn at random; with ``by_subject``,
+    the samples of random people.
 
     If all models are copies of one original, or several models copy each original, ``replicate`` numbers the models;
-    copies of one original share its seed. ``block``: its number; ``population``: not used, as there is only one. Raises
-    ValueError if the share is less than one sample, or more samples than the classes have.
+    copies of one original share its seed.
+
+    Parameters
+    ----------
+    block
+        Its number.
+    population
+        Not used, as there is only one.
+
+    Raises
+    ------
+    ValueError
+        If the share is less than one sample, or more samples than the classes have.
     """
     samples = np.flatnonzero(data.part == 0)
     k = int(options.share * len(samples) + 1e-9)  # rounded down, but not because of a rounding error
@@ -90,9 +103,19 @@ def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng
     """Return all samples, int [n], of people who are drawn at random by ``rng``: one after the other, without those
     whose samples would be more than ``k`` in all.
 
-    ``candidates``: the samples that may be forgotten; ``samples``: all training samples. People who also have samples
-    that are not candidates are left out. Raises ValueError if no person fits, or if the data do not say whose samples
-    are.
+    People who also have samples that are not candidates are left out.
+
+    Parameters
+    ----------
+    candidates
+        The samples that may be forgotten.
+    samples
+        All training samples.
+
+    Raises
+    ------
+    ValueError
+        If no person fits, or if the data do not say whose samples are.
     """
     if data.subject is None:
         raise ValueError("by_subject needs data that name the person of each sample; add the field subject to the file")

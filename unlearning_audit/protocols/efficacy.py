@@ -33,11 +33,21 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships of one block of models. All models are trained on the whole training part and forget the
-    first samples of one class.
+    """Return the memberships of one block of models.
 
-    ``block``: its number; ``population``: not used, as there is only one. Raises ValueError if the class has no sample
-    or the fraction is less than one.
+    All models are trained on the whole training part and forget the first samples of one class.
+
+    Parameters
+    ----------
+    block
+        Its number.
+    population
+        Not used, as there is only one.
+
+    Raises
+    ------
+    ValueError
+        If the class has no sample or the fraction is less than one.
     """
     pool = data.part == 0
     train = np.tile(pool, (options.models_per_block, 1))

@@ -153,13 +153,22 @@ class LogitFolder(NamedTuple):
 
 
 def populations(options: Options, method: str, names: list[str]) -> dict[str, LogitFolder]:
-    """Return role → folder of models, for the evaluation of one of the `methods`. ``names``: all methods of the study.
+    """Return role → folder of models, for the evaluation of one of the `methods`.
 
     "target" are the audited models, which for reference methods are original or retrained ones; "shadow" and
     "shadow_original" the adversary's. "original", "retrain" and "retrain_control" are compared with. Folders that do
     not exist are left out. Files on samples that a folder lacks are taken from folders above it, files on models from a
-    population of the same models. A method that is alone may have its folders in the root. Raises ValueError that names
-    the missing or unknown file.
+    population of the same models. A method that is alone may have its folders in the root.
+
+    Parameters
+    ----------
+    names
+        All methods of the study.
+
+    Raises
+    ------
+    ValueError
+        That names the missing or unknown file.
     """
     root = Path(options.path)
     method_names = [name for name in names if name not in YARDSTICKS]

@@ -48,11 +48,22 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships and labels of one block of models. Some samples of two classes, drawn at random, have the
-    label of the other class in training, and are to be forgotten.
+    """Return the memberships and labels of one block of models.
 
-    ``block``: its number; ``population``: not used, as there is only one. Raises ValueError if a class has no sample,
-    or if the share of its samples is less than one.
+    Some samples of two classes, drawn at random, have the label of the other class in training, and are to be
+    forgotten.
+
+    Parameters
+    ----------
+    block
+        Its number.
+    population
+        Not used, as there is only one.
+
+    Raises
+    ------
+    ValueError
+        If a class has no sample, or if the share of its samples is less than one.
     """
     pool = data.part == 0
     if options.pool == "half":

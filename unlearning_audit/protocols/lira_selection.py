@@ -32,11 +32,23 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships of one pair of models, each trained on a random half of the training part. The other half
-    is held out from it.
+    """Return the memberships of one pair of models, each trained on a random half of the training part.
 
-    ``block``: the pair's number; ``population``: not used, as there is only one. If the number of samples is odd, one
-    sample is in neither half. Raises ValueError for fewer than two samples.
+    The other half is held out from it.
+
+    If the number of samples is odd, one sample is in neither half.
+
+    Parameters
+    ----------
+    block
+        The pair's number.
+    population
+        Not used, as there is only one.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two samples.
     """
     order = generator(seed, "halves", block).permutation(np.flatnonzero(data.part == 0))
     half = len(order) // 2

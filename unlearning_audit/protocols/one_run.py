@@ -48,13 +48,27 @@ def models(options: Options) -> int:
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of one model. Of each pair of canaries, a fair coin decides which one it is trained on and
-    forgets; the other is held out. All other training samples are retained.
+    """Return the memberships of one model.
+
+    Of each pair of canaries, a fair coin decides which one it is trained on and forgets; the other is held out. All
+    other training samples are retained.
 
     ``pair`` of the memberships is the number of a canary's pair, −1 for other samples. The pairs are divided into
-    ``requests`` in their order. ``block``: the model's number; ``population``: not used, as there is only one;
-    ``selection``: how strongly samples are memorised, if ``options.memorised`` needs it. Raises ValueError if the data
-    have too few samples for the canaries.
+    ``requests`` in their order.
+
+    Parameters
+    ----------
+    block
+        The model's number.
+    population
+        Not used, as there is only one.
+    selection
+        How strongly samples are memorised, if ``options.memorised`` needs it.
+
+    Raises
+    ------
+    ValueError
+        If the data have too few samples for the canaries.
     """
     samples, count = np.flatnonzero(data.part == 0), 2 * options.canaries
     allowed = _candidates.candidates(samples, data, options)

@@ -23,8 +23,14 @@ def draw(
     """Return the memberships of two splits of the game's half that are drawn independently of each other, and of shadow
     models of two such splits of the adversary's half.
 
-    ``block``: the number of the pair; ``population``: not used, as there is only one; ``selection``: how strongly
-    samples are memorised, if ``options.memorised`` needs it.
+    Parameters
+    ----------
+    block
+        The number of the pair.
+    population
+        Not used, as there is only one.
+    selection
+        How strongly samples are memorised, if ``options.memorised`` needs it.
     """
     # For the game's and the adversary's half, two independent splits (retained, forgotten, held out).
     splits = [

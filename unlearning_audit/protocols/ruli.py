@@ -80,14 +80,26 @@ def selects_from(options: Options) -> str | None:
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of the three models of one block. A target sample has the roles of its pattern (retained,
-    forgotten or held out, see `roles`) in the three models in turn. Each model is also trained on other samples, which
-    are drawn for it alone.
+    """Return the memberships of the three models of one block.
 
-    ``block``: its number; ``population``: "targets" or "shadows"; ``selection``: which samples are vulnerable or
-    protected, if ``options.target_set`` needs it. ``weight`` of the memberships is 1 on target samples, the only ones
-    that attacks score. Raises ValueError if there are too few samples of a kind, or too few training samples besides
-    the targets.
+    A target sample has the roles of its pattern (retained, forgotten or held out, see `roles`) in the three models in
+    turn. Each model is also trained on other samples, which are drawn for it alone.
+
+    ``weight`` of the memberships is 1 on target samples, the only ones that attacks score.
+
+    Parameters
+    ----------
+    block
+        Its number.
+    population
+        "targets" or "shadows".
+    selection
+        Which samples are vulnerable or protected, if ``options.target_set`` needs it.
+
+    Raises
+    ------
+    ValueError
+        If there are too few samples of a kind, or too few training samples besides the targets.
     """
     kinds = targets(data, options, seed, selection)
     audited = np.concatenate(kinds)
@@ -146,7 +158,12 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
 
     Each sample begins at a random place of its pattern of three roles and moves on by one with each model. All models
     have equally many samples in a role. Canaries are drawn into quarters; a quarter follows one of the patterns
-    `QUARTERS` in a block, and the next pattern in the next block. ``kind``: the kind's number in the target set.
+    `QUARTERS` in a block, and the next pattern in the next block.
+
+    Parameters
+    ----------
+    kind
+        The kind's number in the target set.
     """
     canary = options.target_set == "canary"
     size = n // 4 if canary else n
@@ -165,8 +182,18 @@ def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Sel
     """Return the samples that a model forgets besides its canaries: as many as make the canaries the share
     ``canary_rate`` of its forget set.
 
-    ``canaries``: their number; ``joined``: the numbers of the model's other training samples, of which those that are
-    not vulnerable by the ``selection`` are taken, from the first on. Raises ValueError if there are too few.
+    Parameters
+    ----------
+    canaries
+        Their number.
+    joined
+        The numbers of the model's other training samples, of which those that are not vulnerable by the ``selection``
+        are taken, from the first on.
+
+    Raises
+    ------
+    ValueError
+        If there are too few.
     """
     count = round(canaries / options.canary_rate) - canaries
     fillers = joined[~selection.vulnerable[joined]][:count]

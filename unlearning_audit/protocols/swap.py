@@ -53,12 +53,23 @@ def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
     """Return the memberships of one pair of swapped splits: models that forget the samples F and never see T, models
-    that forget T and never see F, and shadow models of such a pair from the adversary's half. All models of a half
-    retain the same samples R.
+    that forget T and never see F, and shadow models of such a pair from the adversary's half.
 
-    ``block``: the pair's number; ``population``: not used, as there is only one; ``selection``: how strongly samples
-    are memorised, if ``options.memorised`` needs it. Raises ValueError if the data are too few for one sample to
-    forget.
+    All models of a half retain the same samples R.
+
+    Parameters
+    ----------
+    block
+        The pair's number.
+    population
+        Not used, as there is only one.
+    selection
+        How strongly samples are memorised, if ``options.memorised`` needs it.
+
+    Raises
+    ------
+    ValueError
+        If the data are too few for one sample to forget.
     """
     swapped = []  # of the game's and of the adversary's half: a split (R, F, T), and the same with F and T exchanged
     for side, half in cut(data, options, seed):
@@ -92,8 +103,18 @@ def split_set(
 
     k = ⌊α n / (1 + α)⌋ for n ``samples``, so that α = |F| / |R ∪ F|, or half of the candidates if these are fewer,
     rounded down to a multiple of ``requests``. The candidates are the samples that may be forgotten or held out.
-    ``selection``: how strongly samples are memorised, if ``options.memorised`` needs it. ``key``: the seed, and what
-    distinguishes this draw from others. Raises ValueError if k is 0.
+
+    Parameters
+    ----------
+    selection
+        How strongly samples are memorised, if ``options.memorised`` needs it.
+    key
+        The seed, and what distinguishes this draw from others.
+
+    Raises
+    ------
+    ValueError
+        If k is 0.
     """
     alpha, allowed = options.alpha, _candidates.candidates(samples, data, options)
     size = int(alpha * len(samples) / (1 + alpha) + 1e-9)  # rounded down, but not because of a rounding error

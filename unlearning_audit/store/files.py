@@ -352,7 +352,10 @@ class Check:
 class Arrays:
     """A dataclass whose fields are the arrays of one ``.npz``, or None where there is no such array.
 
-    ``SHARED``: fields that are the same for all models. The first axis of all others is that of the models.
+    Parameters
+    ----------
+    SHARED
+        Fields that are the same for all models. The first axis of all others is that of the models.
     """
 
     SHARED: ClassVar[tuple[str, ...]] = ()

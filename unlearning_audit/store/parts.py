@@ -13,9 +13,14 @@ def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict[
     """Find results of attacks or metrics that earlier jobs wrote: return name → the folder that holds its results, and
     what the spec.json in this folder says of them.
 
-    ``folder``: the folder of the present job. Folders beside it are searched whose names differ from its name in the
-    key alone. ``keys``: name of each attack or metric → the key of its results. Names without results are left out, and
-    folders whose spec cannot be read.
+    Names without results are left out, and folders whose spec cannot be read.
+
+    Parameters
+    ----------
+    folder
+        The folder of the present job. Folders beside it are searched whose names differ from its name in the key alone.
+    keys
+        Name of each attack or metric → the key of its results.
     """
     names = {key: name for name, key in keys.items()}
     results: dict[str, tuple[Path, dict[str, Any]]] = {}

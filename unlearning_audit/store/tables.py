@@ -44,8 +44,12 @@ def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[
 
     Columns of equal length: ``attack`` and ``form`` (str; the form says from which models the attack learned, such as
     "trained"), ``model`` int32, ``index`` int32 (the sample), ``role`` (str: forget, heldout, retain or test),
-    ``score`` float64 (higher = more likely a forgotten member), ``decision`` bool. ``failed``: attack → why it has no
-    scores.
+    ``score`` float64 (higher = more likely a forgotten member), ``decision`` bool.
+
+    Parameters
+    ----------
+    failed
+        Attack → why it has no scores.
     """
     with light_arrow() as arrow, replacing(path) as part:
         arrays = {name: arrow.array(values) for name, values in columns.items()}

@@ -43,7 +43,7 @@ def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
     scenarios = plan.study.scenarios
     methods = {case.method for case in plan.cases} - {"none", "retrain", "retrain_control"}
     data = dict.fromkeys(scenario.data.name for scenario in scenarios if scenario.data is not None)
-    word = "method" if len(methods) == 1 and data else "methods"
+    word = "method" if len(methods) == 1 else "methods"
     parts = [f"{len(methods)} {word}" + (f" on {', '.join(data)}" if data else "")]
     names = {scenario.name for scenario in scenarios}
     if len(names) > 1:
