@@ -42,8 +42,14 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
     Raises ValueError if the shadow models have other classes than the audited models, or no members or no non-members.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     statistic = partial(features, kind=options.features)
     # Features, labels and memberships of the shadow models' samples.
@@ -70,9 +76,13 @@ def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
 def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator) -> np.ndarray:
     """Return the numbers of the rows from which ART learns, int64 [rows], members before non-members.
 
-    ``member`` bool [n] says which rows of the shadow models are members. At most ``options.rows`` of either side are
-    taken and, if ``options.balanced``, at most as many as the smaller side has. If a side has more, they are drawn at
-    random; otherwise they keep their order.
+    At most ``options.rows`` of either side are taken and, if ``options.balanced``, at most as many as the smaller side
+    has. If a side has more, they are drawn at random; otherwise they keep their order.
+
+    Parameters
+    ----------
+    member
+        bool [n]: which rows of the shadow models are members.
     """
     sides = [np.flatnonzero(member), np.flatnonzero(~member)]
     most = min(map(len, sides)) if options.balanced else max(map(len, sides))
@@ -82,8 +92,15 @@ def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator)
 
 
 def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, options: Options) -> Any:
-    """Return ART's attack, fitted to the features ``value`` float32 [n, classes] and the labels int64 [n] of rows that
-    are members, or not, by ``member`` bool [n]."""
+    """Return ART's attack, fitted to the features of rows that are members or not.
+
+    Parameters
+    ----------
+    value, label
+        float32 [n, classes] and int64 [n]: the features and the label of each row.
+    member
+        bool [n]: which rows are members.
+    """
     from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
     from art.estimators.classification import BlackBoxClassifier
 

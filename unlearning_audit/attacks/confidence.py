@@ -16,7 +16,13 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     φ grows with p_y, so thresholds, decisions and the ROC curve are those of p_y. The score is not p_y itself, which
     rounds to 1 for the most confident samples and would tie them.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     return thresholds.score(signals.phi, logits, y, shadow)

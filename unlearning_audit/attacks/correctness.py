@@ -15,7 +15,14 @@ class Options(Settings):
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score 1.0 where the largest logit is that of the label, else 0.0; the decision is whether it is 1.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Not used.
     """
     value = signals.per_model(correct, logits, y)
     return value, value > 0

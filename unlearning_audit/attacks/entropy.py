@@ -10,8 +10,14 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     """Return as the score Σ_c p_c log p_c in nats, the negative entropy, which is higher for members. The decision is
     whether it reaches the threshold of the class, learned on the shadow models.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     return thresholds.score(negative_entropy, logits, y, shadow)
 

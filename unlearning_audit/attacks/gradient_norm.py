@@ -25,11 +25,19 @@ def score(
     them, the score is its negative. The decision is whether it reaches the threshold of the class, learned on the
     shadow models.
 
-    ``squared_norms`` float64 [models, samples] is the signal of the audited models. Raises ValueError if the shadow
-    models have other classes than the audited models, or if logits and labels do not fit each other.
+    Raises ValueError if the shadow models have other classes than the audited models, or if logits and labels do not
+    fit each other.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits, labels and the same signal of models with known members, on which the attack learns.
+    squared_norms
+        float64 [models, samples]: the squared norm of each sample's gradient by the audited models.
     """
     examples = signals.known_values(smallness(shadow.squared_norms), shadow, classes=logits.shape[-1])
     value = smallness(squared_norms)

@@ -23,15 +23,18 @@ def score(
     logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator, before: np.ndarray,
     reference_logp: np.ndarray,
 ) -> Score:  # fmt: skip
-    """Return 1 − `share_kept` as the score: the higher it is, the more of what it knew of the sample a model lost.
+    """Return 1 − `share_kept` as the score: a larger score says that a model lost more of what it knew of the sample.
 
     The decision is whether it reaches the threshold of the class, learned on the shadow models.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
-
     Parameters
     ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits, labels and the same signals of models with known members, on which the attack learns.
     before
         float64 [models, samples]: φ of the audited models before unlearning.
     reference_logp
@@ -56,10 +59,10 @@ def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, s
     """Return how much of each sample a model kept, float64 [models, samples] from 0 to 1; NaN where ``unseen_logp`` is
     NaN.
 
-    Centres are taken at ``steps`` equal distances α from the φ of that mean (α = 0) to ``before`` (α = 1, which is left
-    out). At each, the normal distribution function says how far ``after`` lies above the centre, in standard deviations
-    of the centre over the samples of a model. The result is the weighted mean of these values, where the weight of a
-    centre is the next value of α.
+    Centres are taken at ``steps`` equal distances α from the φ of ``unseen_logp`` (α = 0) to ``before`` (α = 1, which
+    is left out). At each, the normal distribution function says how far ``after`` lies above the centre, in standard
+    deviations of the centre over the samples of a model. The result is the weighted mean of these values, where the
+    weight of a centre is the next value of α.
 
     The published code (iam_score.py) takes its "fixed variance" of the mean signal over shadow models and samples
     together. By default it uses a Gumbel distribution of −log(.01 − log(p + 1e-5)). This function equals its variant
@@ -71,6 +74,8 @@ def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, s
         The logit-scaled confidence φ of the same models after and before unlearning, float64 [models, samples].
     unseen_logp
         The mean log p of models that never saw the sample.
+    steps
+        How many values α has.
     """
     logp = np.minimum(unseen_logp, SUREST)
     unseen = logp - np.log(-np.expm1(logp))  # φ = log p − log(1 − p)

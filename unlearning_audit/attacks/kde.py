@@ -23,8 +23,14 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     Far from all values of the shadow models, the side with the larger bandwidth has the larger density: a known limit
     of kernel density estimates.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     bound = np.inf if options.clip is None else np.log1p(-options.clip) - np.log(options.clip)
 

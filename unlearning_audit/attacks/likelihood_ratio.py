@@ -13,8 +13,14 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     The centre of a class is its median; the standard deviation is pooled over the classes of a side. Classes with fewer
     than two members or non-members have the median of all classes.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     classes = logits.shape[-1]
     rows = signals.statistics(signals.phi, shadow, classes=classes)
@@ -32,8 +38,13 @@ def _fit(phi: np.ndarray, label: np.ndarray, enough: np.ndarray) -> tuple[np.nda
     """Return the normal distributions of φ of members, or of non-members: the centre of each class, float64 [classes],
     and the standard deviation around the means of classes, which is one for all classes.
 
-    ``phi`` and ``label`` [n]: of the members, or of the non-members. ``enough`` bool [classes]: the classes whose
-    centre (median) and mean are their own; the others have those of all rows.
+    Parameters
+    ----------
+    phi, label
+        float [n] and int [n]: φ and label of each member, or of each non-member.
+    enough
+        bool [classes]: the classes whose centre (median) and mean are their own; the other classes have the centre and
+        mean of all rows.
     """
     centre, residual = np.full(len(enough), np.median(phi)), phi - phi.mean()
     for number in np.flatnonzero(enough):

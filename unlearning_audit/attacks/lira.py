@@ -36,11 +36,17 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     z-value of φ under out; for offline_density minus the log-density under out.
 
     The decision online is whether the ratio exceeds 0. Offline it is a test at ``false_positive_rate``: one-sided of
-    the z-value, two-sided for the density. Raises ValueError for samples with fewer than ``minimum`` shadow models
-    on a needed side, and for an audited model that is also a shadow model.
+    the z-value, two-sided for the density. Raises ValueError for samples with fewer than ``minimum`` shadow models on a
+    needed side, and for an audited model that is also a shadow model.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     signals.same_samples(logits, y, shadow)
     phi = signals.per_model(signals.phi, logits, y)
@@ -62,5 +68,11 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
 def _gaussian(phi: np.ndarray, mask: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
     """Return the median and the spread of each sample's φ over the shadow models for which ``mask`` is True, float64
-    [samples] each. ``phi`` float64 and ``mask`` bool [shadow models, samples]."""
+    [samples] each.
+
+    Parameters
+    ----------
+    phi, mask
+        float64 and bool [shadow models, samples].
+    """
     return per_sample.median(phi, mask), per_sample.spread(phi, mask, kind=options.spread)

@@ -10,20 +10,33 @@ from unlearning_audit.evaluation.shadow import LOGP
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on the cross-entropy of
-    the shadow models' samples (``shadow``); the decision is whether it exceeds 0.
+    the shadow models' samples; the decision is whether it exceeds 0.
 
     The starting kit of the NeurIPS 2023 unlearning challenge fits the same classifier within one model, on some of its
     forget and test samples.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     return logistic.score(lambda z, label: cross_entropy(z, label)[:, None], logits, y, shadow)
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """Return the mean log p of the scored tokens of each text, float64 [...]. ``tokens`` float64 [..., tokens, 4], log
-    p first; ``compressed`` is for other attacks and not used."""
+    """Return the mean log p of the scored tokens of each text, float64 [...].
+
+    Parameters
+    ----------
+    tokens
+        float64 [..., tokens, 4]: four numbers of each token, log p first.
+    compressed
+        Not used; other attacks read it.
+    """
     return np.asarray(np.nanmean(tokens[..., LOGP], axis=-1))
 
 

@@ -24,10 +24,16 @@ def score(
     """Return as the score the mean log p of the least likely tokens of a text, the share ``options.share`` of its
     scored ones. The decision is whether the score reaches the threshold learned on the shadow models.
 
-    ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models, log p first.
-
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits, labels and the same signal of models with known members, on which the attack learns.
+    tokens
+        float64 [models, samples, tokens, 4]: four numbers of each token by the audited models, log p first.
     """
     value = of_tokens.lowest(tokens[..., LOGP], options.share)
     shadow_value = of_tokens.lowest(shadow.tokens[..., LOGP], options.share)
@@ -36,5 +42,12 @@ def score(
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     """Return the Min-K % score of each text, float64 [...]: the mean of the lowest share `SHARE` of its tokens' log p.
-    ``tokens`` float64 [..., tokens, 4], log p first; ``compressed`` is for other attacks and not used."""
+
+    Parameters
+    ----------
+    tokens
+        float64 [..., tokens, 4]: four numbers of each token, log p first.
+    compressed
+        Not used; other attacks read it.
+    """
     return of_tokens.lowest(tokens[..., LOGP], SHARE)

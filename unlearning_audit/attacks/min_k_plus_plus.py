@@ -28,10 +28,16 @@ def score(
     scored ones. Here μ and σ are mean and standard deviation of log p over the vocabulary. The decision is whether the
     score reaches the threshold learned on the shadow models.
 
-    ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models: log p, μ, σ and rank.
-
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits, labels and the same signal of models with known members, on which the attack learns.
+    tokens
+        float64 [models, samples, tokens, 4]: log p, μ, σ and rank of each token by the audited models.
     """
     value = of_tokens.lowest(standardised(tokens), options.share)
     shadow_value = of_tokens.lowest(standardised(shadow.tokens), options.share)
@@ -53,7 +59,9 @@ def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     Parameters
     ----------
     tokens
-        float64 [..., tokens, 4]: ``compressed`` is for other attacks and not used.
+        float64 [..., tokens, 4]: log p, μ, σ and rank of each token.
+    compressed
+        Not used; other attacks read it.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         value = (tokens[..., LOGP] - tokens[..., MEAN]) / tokens[..., SPREAD]

@@ -19,8 +19,14 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     classes. Raises ValueError if the shadow models have other classes than the audited models, or no members or no
     non-members.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     rows = signals.statistics(features, shadow, classes=logits.shape[-1])
     of_all = logistic.fit(rows.value[:, :1], rows.member)  # column 0 of the features is φ
@@ -46,8 +52,12 @@ def features(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return φ of the label, then log p_c/(1 − p_y) of every class c, 0 at the label itself: float64 [rows, 1 +
     classes].
 
-    ``logits`` [rows, classes], labels ``y`` int [rows]. With two classes, the other class has all the rest, so its
-    value is exactly 0.
+    With two classes, the other class has all the rest, so its value is exactly 0.
+
+    Parameters
+    ----------
+    logits, y
+        float [rows, classes] and int [rows]: the logits and labels of some samples.
     """
     # A softmax without the label, whose logit is −∞; the largest logit is subtracted first, so that no exponential
     # overflows.

@@ -19,8 +19,17 @@ def score(
     """Return as the score the mean log p of a text's scored tokens minus the mean of that number over its neighbours.
     The decision is whether it reaches the threshold learned on the shadow models.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits, labels and the same signal of models with known members, on which the attack learns.
+    neighbours
+        float64 [models, samples, views]: the mean log p of each neighbour's tokens by the audited models, NaN where a
+        sample has fewer neighbours.
     """
     value = above_neighbours(logits, y, neighbours)
     shadow_value = above_neighbours(shadow.logits, shadow.y, shadow.neighbours)

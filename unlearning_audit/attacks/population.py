@@ -11,7 +11,13 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on φ; the decision is
     whether it exceeds 0.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     return logistic.score(lambda z, label: signals.phi(z, label)[:, None], logits, y, shadow)

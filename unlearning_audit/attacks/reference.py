@@ -20,12 +20,19 @@ def score(
     """Return as the score log p of the label minus its mean over the adversary's models that never saw the sample. The
     decision is whether it reaches the threshold learned on the shadow models.
 
-    ``reference_logp`` float64 [models, samples] is the signal that holds this mean for the audited models. For a
-    language model, log p is the mean over scored tokens. Raises ValueError if no sample was left unseen by two shadow
-    models, because each of the two needs the other to compare with.
+    For a language model, log p is the mean over scored tokens. Raises ValueError if no sample was left unseen by two
+    shadow models, because each of the two needs the other to compare with.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits, labels and the same signal of models with known members, on which the attack learns.
+    reference_logp
+        float64 [models, samples]: the mean that is subtracted for each audited model.
     """
     if shadow.member.any() and not shadow.nonmember.any():
         raise ValueError(

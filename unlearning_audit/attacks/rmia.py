@@ -40,8 +40,14 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     Raises ValueError for samples with fewer than ``minimum`` shadow models on a needed side, for ``z: population``
     without such samples, and for an audited model that is also a shadow model.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     signals.same_samples(logits, y, shadow)
     log_p = signals.per_model(signals.label_logp, logits, y)
@@ -70,7 +76,9 @@ def prior(
     Parameters
     ----------
     p
-        float64: confidence in the label, ``member`` and ``nonmember`` bool [models, samples].
+        float64 [models, samples]: confidence in the label.
+    member, nonmember
+        bool [models, samples]: which models were trained on each sample, and which were not.
 
     Raises
     ------
@@ -112,8 +120,15 @@ def share_dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np
 
 
 def _count_dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray:
-    """Return how many samples of ``z`` each sample x dominates, itself excluded, int64 [samples]. ``log_ratio`` float64
-    and ``z`` bool [samples], of one model."""
+    """Return how many samples of ``z`` each sample x dominates, itself excluded, int64 [samples].
+
+    Parameters
+    ----------
+    log_ratio
+        float64 [samples]: log p(x|model) − log p(x), of one model.
+    z
+        bool [samples]: which samples x is compared with.
+    """
     order = np.argsort(log_ratio)
     ranked, count = log_ratio[order], np.empty(len(order), dtype=np.int64)
     # How many z have a ratio of at most that of x divided by γ. x are taken in sorted order, which is faster.

@@ -17,8 +17,14 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
     Members and non-members weigh the same in the fit.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     return logistic.score(features, logits, y, shadow)
 

@@ -21,11 +21,17 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     """Return as the score the signed distance to the boundary of a support vector machine that sees the confidence p_y,
     positive for members. The decision is whether it exceeds 0.
 
-    The published code fits on retain and test samples of the audited model itself. This adversary has only
-    shadow models, and takes equally many members and non-members from them.
+    The published code fits on retain and test samples of the audited model itself. This adversary has only shadow
+    models, and takes equally many members and non-members from them.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits and labels of models with known members, on which the attack learns.
     """
     from sklearn.svm import SVC
 

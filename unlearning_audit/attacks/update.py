@@ -19,12 +19,19 @@ def score(
     """Return as the score φ before − φ after unlearning: by how much the confidence in the label fell. What makes a
     sample hard for every model cancels.
 
-    The decision is whether it reaches the threshold of the class, learned on the shadow models; without shadow
-    models, whether it exceeds 0. ``before`` float64 [models, samples] is the signal φ of the audited models
-    before unlearning.
+    The decision is whether it reaches the threshold of the class, learned on the shadow models; without shadow models,
+    whether it exceeds 0.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
+    Parameters
+    ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits, labels and the same signal of models with known members, on which the attack learns, if there are any.
+    before
+        float64 [models, samples]: φ of the audited models before unlearning.
     """
     fall = before - signals.per_model(signals.phi, logits, y)
     if "before" not in shadow.signals:

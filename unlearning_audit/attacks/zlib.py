@@ -18,14 +18,18 @@ def score(
 
     The decision is whether it reaches the threshold learned on the shadow models.
 
-    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    logits and labels of models with known members.
-
     Parameters
     ----------
+    logits
+        float [models, samples, classes]: logits of the audited models.
+    y
+        int [samples] or [models, samples]: labels.
+    shadow
+        Logits, labels and the same signals of models with known members, on which the attack learns.
     tokens
-        float32 [models, samples, tokens, 4]: with log p first, and ``compressed`` float64 [models, samples], in bytes,
-        are signals of the audited models; ``shadow`` has the same of the shadow models.
+        float32 [models, samples, tokens, 4]: four numbers of each token by the audited models, log p first.
+    compressed
+        float64 [models, samples]: the bytes of each text after zlib.
     """
     value, shadow_value = ratio(tokens, compressed), ratio(shadow.tokens, shadow.compressed)
     return of_tokens.thresholded(value, shadow_value, logits, y, shadow)

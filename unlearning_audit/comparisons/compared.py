@@ -14,8 +14,15 @@ from unlearning_audit.stats import Estimate
 
 @dataclass(frozen=True)
 class Compared:
-    """A number that a metric declares, ``quantity``, and how the meta-evaluation compares it with other metrics,
-    ``how``: under which name, with which ideal value and direction, and from which rows of results."""
+    """A number that a metric declares, and how the meta-evaluation compares it with other metrics.
+
+    Parameters
+    ----------
+    quantity
+        The number, as the metric declares it.
+    how
+        Under which name, with which ideal value and direction, and from which rows of results.
+    """
 
     quantity: Quantity
     how: Comparison
@@ -56,6 +63,8 @@ def models(metric: Compared, protocol: str, member: Membership) -> Estimate:
 
     Parameters
     ----------
+    metric
+        The metric, whose ``how`` says which models it uses.
     protocol
         The name of the scenario's protocol.
     member

@@ -82,8 +82,8 @@ class Side:
         return alike and (self.audited.partners or not self.audited.repeats)
 
     def corresponds(self, side: "Side") -> bool:
-        """Return whether both methods can be compared jointly: the models of the other method, ``side``, have the same
-        attacks, samples, units and splits as the models of this one.
+        """Return whether both methods can be compared jointly: the models of ``side``, the other method, have the
+        attacks, samples, units and splits that the models of this method have.
 
         The models of both methods must have retrained partners, or those of neither. Without partners, the retrained
         models of both must be alike in the same way, unless theory gives the value of retraining for one of them.
@@ -123,9 +123,9 @@ class Read:
     numbers
         The distances by all attacks, or the one distance of a metric without attacks.
     chance
-        Those distances with the errors that they have if the method is retraining.
+        The ``numbers`` with the errors that they have if the method is retraining.
     together
-        Intervals and p-values that hold for all of them.
+        Intervals and p-values that hold for all ``numbers``.
     margin
         The range that counts as equivalent, (far, near) around 0.
     chosen
@@ -211,11 +211,11 @@ class Read:
     def distance(self) -> Distance:
         """Return the distance that stands for all attacks, as `decide.classify` takes it.
 
-        It has three intervals, all cut at the possible range. That of ``estimate`` is printed: it covers other pairs
-        and models, and holds for all attacks at once. ``inner``, for the test of equivalence, contains the 1 − 2α
-        intervals of all attacks that are not blind. Of the third, which covers the audited pairs only, ``least`` is the
-        lower limit, for the test of broken models; it is −inf if the loss may be chance. ``p`` is the p-value of all
-        attacks together; NaN if the variation of models is unknown.
+        It has three intervals, all cut at the possible range. The first, of ``estimate``, is printed: it covers other
+        pairs and models, and holds for all attacks at once. The second, ``inner``, for the test of equivalence,
+        contains the 1 − 2α intervals of all attacks that are not blind. The third covers the audited pairs only. Its
+        lower limit, ``least``, is for the test of broken models, and −inf if the loss may be chance. ``p`` is the
+        p-value of all attacks together; NaN if the variation of models is unknown.
         """
         value, samples = float(self.numbers.value[self.chosen]), self.numbers.design.samples
         low, high = self._hull(self.together.joint_half, [self.chosen])
@@ -256,8 +256,16 @@ class Read:
         return "" if self.side.spread is None else f"{GIVEN} {self.side.spread:.3g}"
 
     def _hull(self, half_widths: np.ndarray, attacks: np.ndarray | list[int] | slice) -> tuple[float, float]:
-        """Return the smallest interval that contains value ± half-width of the distances by some ``attacks`` (indices,
-        a slice or a mask), cut at the range of possible distances. ``half_widths`` float64 [K]: of all attacks."""
+        """Return the smallest interval that contains value ± half-width of the distances by some ``attacks``, cut at
+        the range of possible distances.
+
+        Parameters
+        ----------
+        half_widths
+            float64 [K]: the half-widths of all attacks.
+        attacks
+            Which attacks: indices, a slice or a mask.
+        """
         value, half = self.numbers.value[attacks], half_widths[attacks]
         low, high = np.clip([(value - half).min(), (value + half).max()], *self.side.range)
         return float(low), float(high)
@@ -309,10 +317,10 @@ class Read:
         return float(self.numbers.value[np.abs(self.numbers.value).argmax()])
 
     def with_significant_attack(self, p_holm: float) -> "Read":
-        """Return the distance with the attack standing for all that has the largest absolute distance among those that
-        are significant.
+        """Return the distance with another attack in place of the one that stands for all: of the attacks that differ
+        significantly from retraining, the one with the largest absolute distance.
 
-        Each attack's own p-value is adjusted by the same factor.
+        The p-value of each attack is adjusted by one factor for all (`_adjusted_p_values`).
 
         Parameters
         ----------
@@ -336,12 +344,11 @@ class Read:
         return np.asarray(self.together.p * (p_holm / self.together.p.min()))
 
     def with_blind_attacks(self, none: "Read", p_none: float, p_holm: float) -> "Read":
-        """Return the distance with ``blind`` set to the attacks that find no difference between doing nothing and
-        retraining, so that the test of equivalence leaves them out.
+        """Return the distance with ``blind`` set to the blind attacks, which the test of equivalence leaves out.
 
-        Otherwise the variation of many attacks that find nothing would decide that test. An attack is blind under two
-        conditions: it distinguishes neither doing nothing nor this method from retraining, and the 1 − 2α intervals of
-        both lie within twice the margin. If no attack is blind or all are, or if the metric is coarse, the distance is
+        Otherwise the variation of many attacks that find nothing would decide that test. By a blind attack, neither
+        doing nothing nor this method differs significantly from retraining, and the 1 − 2α intervals of both distances
+        lie within twice the margin. If no attack is blind or all are, or if the metric is coarse, the distance is
         returned unchanged.
 
         Parameters
@@ -351,7 +358,7 @@ class Read:
         p_none, p_holm
             The adjusted p-values of doing nothing and of this method.
         """
-        far, near = self.margin
+        far, near = self.margin  # far < 0 < near
         p_of_none, p_of_method = none._adjusted_p_values(p_none), self._adjusted_p_values(p_holm)
         blind, names_of_none = np.zeros(len(p_of_method), bool), none.side.audited.names
         for attack, name in enumerate(self.side.audited.names):
@@ -489,9 +496,13 @@ def _differences(sides: list[tuple[Side, np.ndarray]]) -> tuple[Distances, Dista
     """Return the distances of methods whose models correspond, twice with different errors.
 
     The first result has the errors that audited and retrained models show. The second has the errors that hold if all
-    models are retrained. The two results differ only for models without partners. ``sides``: for each method its
-    numbers by one metric, and a matrix float64 [distances, numbers]. Each row of the matrix weights these numbers, and
-    their weighted sum is one of the method's distances.
+    models are retrained. The two results differ only for models without partners.
+
+    Parameters
+    ----------
+    sides
+        For each method its numbers by one metric, and a matrix float64 [distances, numbers]. Each row of the matrix
+        weights these numbers, and their weighted sum is one of the method's distances.
     """
     first, _ = sides[0]  # whether models have partners, and a given spread, are the same for all methods
     matrices = np.concatenate([matrix for _, matrix in sides])
@@ -527,7 +538,12 @@ def _combined(effects: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndar
     the numbers of several effects on the same models.
 
     "value", "influence" and "imagined" have the combinations of the first effect, then those of the second, and so on.
-    "unit" and "split" are those of the models. ``effects``: each effect, with a matrix float64 [combinations, numbers].
+    "unit" and "split" are those of the models.
+
+    Parameters
+    ----------
+    effects
+        Each effect, with a matrix float64 [combinations, numbers], whose rows weight the numbers.
     """
     combined = {"unit": effects[0][0].unit, "split": effects[0][0].split}
     for name in ("value", "influence", "imagined"):
@@ -563,8 +579,11 @@ def broken(side: Side, margins: dict[str, float]) -> float:
     """Return the loss of utility above which a model counts as broken; inf where the number does not measure utility or
     no such loss is set.
 
-    ``margins`` has this loss under ``broken_`` and the name of the metric's margin. On a scale of logarithms it is the
-    factor by which the number grows.
+    Parameters
+    ----------
+    margins
+        Name of a margin, or ``broken_`` and that name → size. The loss stands under the latter; on a scale of
+        logarithms it is the factor by which the number grows.
     """
     rule = side.audited.rule
     size = margins.get(f"broken_{rule.margin}")
@@ -610,8 +629,9 @@ def read(
 ) -> Read:  # fmt: skip
     """Return a method's distance by one metric; of several attacks the strongest, with intervals that hold for all.
 
-    A false loss by one of them has probability (1 − ``level``)/2, as only one end of an interval counts. With more than
-    two metrics, their level is raised so that all together err with probability 1 − ``level`` at most (Bonferroni).
+    A metric of utility shows a false loss with probability (1 − ``level``)/2, as only one end of its interval counts.
+    With more than two metrics of utility, the level of each is raised so that all together err with probability 1 −
+    ``level`` at most (Bonferroni).
 
     Parameters
     ----------
@@ -671,8 +691,8 @@ def beside_none(method: Read, none: Read) -> Distances | None:
     """Return how far a method and doing nothing (``none``) are from retraining by one metric, with their joint error;
     None where their models do not correspond.
 
-    Both distances are absolute, those of the attack with the largest one. The errors are those of a weighted mean with
-    the attacks that come close to it (`Read.weights`), so that the interval is continuous in the scores.
+    Both distances are absolute. Of several attacks, the one with the largest absolute distance counts. The errors are
+    those of a mean over attacks with the weights `Read.weights`, so that the interval is continuous in the scores.
     """
     both = joint([(method.side, method.weights), (none.side, none.weights)])
     return None if both is None else replace(both, value=np.abs([method.largest, none.largest]))
@@ -706,7 +726,7 @@ def traces_removed(both: Distances, method: Read, none: Read) -> Estimate:
     both
         The joint distances of the method and of doing nothing.
     method, none
-        Their distances by one metric.
+        The distances of the method and of doing nothing by one metric.
     """
     significant = none.differs and none.largest > 0
     share = share_closed(distances=both, significant=significant, factor=method.factor_of_largest)

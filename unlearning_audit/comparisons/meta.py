@@ -154,8 +154,8 @@ def verdict(row: dict[str, Any]) -> str:
     """Return how a row of `evaluate` judges its metric: "good", "bad", or "" where it shows neither.
 
     Power and models, and rows without an interval, are never judged. Grounding is good if its interval contains 0, the
-    ideal score, and else bad. Monotonicity is good if its interval lies below 0, all other properties if it lies above;
-    on the other side they are bad.
+    ideal score, and else bad. Monotonicity is good if its interval lies below 0, and bad if it lies above. All other
+    properties are good above 0 and bad below; separation is bad also if its interval contains 0.
     """
     low, high = row["ci_low"], row["ci_high"]
     if math.isnan(low + high) or row["property"] in ("power", "models"):
@@ -166,7 +166,6 @@ def verdict(row: dict[str, Any]) -> str:
         low, high = -high, -low
     if low > 0:
         return "good"
-    # Of an interval that contains 0, only a missing separation is bad.
     return "bad" if high < 0 or row["property"] == "separation" else ""
 
 
@@ -174,8 +173,12 @@ def _agreements_of_metrics(records: list[Record], compared: dict[str, Compared],
     """Return Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of `evaluate`:
     two rows of equal value, one for either metric.
 
-    ``compared``: name of a metric → how it is compared. Two metrics are skipped if fewer than three methods have values
-    by both. The control of retraining is not ranked.
+    Two metrics are skipped if fewer than three methods have values by both. The control of retraining is not ranked.
+
+    Parameters
+    ----------
+    compared
+        Name of a metric → how it is compared.
     """
     goodness: dict[str, dict[str, float]] = {}  # metric → method → value, larger if more is forgotten
     for name, metric in compared.items():
@@ -201,9 +204,9 @@ def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> 
     Parameters
     ----------
     records
-        The metric's rows there.
+        The metric's rows in that scenario.
     broken
-        The methods that leave broken models there; monotonicity is computed without them.
+        The methods that leave broken models in that scenario; monotonicity is computed without them.
     """
     # ``place``: budget, size, pair and model of a table, by name, as far as they are fixed there.
     tables = [(dict(place), t) for place, t in _tables_by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS).items()]
@@ -236,8 +239,8 @@ def _tables_by_place(
 
     The key has no pair for an axis or seed that is not fixed in these rows.
 
-    Of several rows of a method in one combination, the one with the fewest other axes and fields is kept, because it is
-    the most general; of equal ones the last.
+    Of several rows of a method in one combination, the one that the fewest other axes and fields narrow down is kept,
+    because it is the most general; of equal ones the last.
 
     Parameters
     ----------
@@ -291,7 +294,8 @@ def grounding(metric: Compared, table: Table) -> Estimate:
 
 
 def separation(metric: Compared, table: Table) -> Estimate:
-    """Return how far retraining is from doing nothing: the difference of their goodness in standard errors, ± 1.96.
+    """Return how far retraining is from doing nothing: the difference of their goodness (`Compared.goodness`) in
+    standard errors, ± 1.96.
 
     The result is NaN, with the reason, if one of the two has no value or no interval, or both intervals have no width.
 
@@ -314,17 +318,17 @@ def separation(metric: Compared, table: Table) -> Estimate:
 def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
     """Return the share of the pairs of methods that a metric distinguishes, each at an error rate of 5 %.
 
-    If two methods have values in at least three of these tables, the test is Student's t on the differences, so that
-    what methods share cancels. Otherwise the limit is 1.96 standard errors of a difference of two independent numbers,
-    which is too wide. Pairs of methods with neither such values nor intervals are skipped; the result is NaN, with the
-    reason, if all pairs are. The control of retraining is left out.
+    If two methods have values in at least three of the tables ``seeds``, the test is Student's t on the differences, so
+    that what methods share cancels. Otherwise the limit is 1.96 standard errors of a difference of two independent
+    numbers, which is too wide. Pairs of methods with neither such values nor intervals are skipped; the result is NaN,
+    with the reason, if all pairs are. The control of retraining is left out.
 
     Parameters
     ----------
     table
         Method → row.
     seeds
-        Such tables of single pairs of splits, or of single models.
+        Tables of single pairs of splits, or of single models: method → row.
     """
     rows = {m: row for m, row in table.items() if m not in CONTROLS and not math.isnan(row.value)}
     by_seed = {m: np.array([of_seed[m].value if m in of_seed else math.nan for of_seed in seeds]) for m in rows}
@@ -352,9 +356,13 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     """Return the mean Kendall τ-b between the rankings of methods in every two ``tables``, with a jackknife interval
     over tables.
 
-    Each table is method → row, of one seed or size. Only methods with a value in all tables are ranked. The result is
-    NaN, with the reason, for fewer than two tables or three methods, and if a ranking has all methods equal. Two tables
-    give a value without an interval.
+    Only methods with a value in all tables are ranked. The result is NaN, with the reason, for fewer than two tables or
+    three methods, and if a ranking has all methods equal. Two tables give a value without an interval.
+
+    Parameters
+    ----------
+    tables
+        For each seed, or each size, a table: method → row.
     """
     candidates = sorted({m for table in tables for m in table} - set(CONTROLS))
     methods = [m for m in candidates if all(m in table and not math.isnan(table[m].value) for table in tables)]

@@ -41,8 +41,14 @@ def resolution_rows(method: str, read: Read) -> list[dict[str, Any]]:
 
     Larger studies have more samples, or more pairs or models where these narrow the interval. A design without samples
     has no larger studies of samples. For models without partners only the row of the present study is given, with the
-    half-width of its interval; `requirements` gives what more retrained models bring. ``method`` is the name that goes
-    into the rows; ``read`` is its distance by one metric.
+    half-width of its interval; `requirements` gives what more retrained models bring.
+
+    Parameters
+    ----------
+    method
+        The name that goes into the rows.
+    read
+        The method's distance by one metric.
     """
     design, design_with = read.numbers.design, designs_of(read)
     today = _row_of_distance(method, read, TODAY, 1.0, design)
@@ -103,8 +109,14 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
     The true distance is not known, so there are rows for three assumed distances: for 0, with which equivalence is to
     be shown, and for the lower and the upper limit of the interval, with which the distance is to be detected. For
     models without partners, rows give the fewest retrained models. An outcome that no size would show has no row; a
-    metric whose interval does not narrow has none at all. ``method`` is the name that goes into the rows; ``read`` is
-    its distance by one metric.
+    metric whose interval does not narrow has none at all.
+
+    Parameters
+    ----------
+    method
+        The name that goes into the rows.
+    read
+        The method's distance by one metric.
     """
     if not read.side.audited.rule.narrows:
         return []
@@ -133,8 +145,8 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
 
 
 def _requirements_of_retrained(method: str, read: Read) -> list[dict[str, Any]]:
-    """Return the rows of `requirements` for models without partners: the fewest retrained models that would decide. The
-    half-width with so many is not computed."""
+    """Return the rows of `requirements` for models without partners: the fewest retrained models that would decide.
+    Their half-width is not computed, and is NaN."""
     reference, design, today = retrained.Reference.from_read(read), read.numbers.design, read.side.retrained
     return [
         {**_row_of_distance(method, read, DECIDES + RETRAINED, count / today, design), "models": count,
@@ -162,8 +174,8 @@ def least_distance(read: Read) -> float:
 
 
 def forecast(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict[str, Any]:
-    """Predict the row that `resolution_rows` would return for a study with ``pairs`` times as many units and ``models``
-    times as many models.
+    """Predict what `resolution_rows` would return as its first row, that of the present study, if the study had another
+    size.
 
     The row of the present study is returned unchanged if ``rows`` has none with more pairs, because the interval does
     not narrow then.
@@ -172,6 +184,8 @@ def forecast(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
     ----------
     rows
         The rows of `resolution_rows` for one method by one metric, each column → value.
+    pairs, models
+        How many times as many units, and models per split, the other study has.
     """
     today = next(row for row in rows if row["what"] == TODAY)
     if not any(row["what"] == PAIRS for row in rows):
@@ -293,8 +307,12 @@ def _sizes_phrase(rows: list[dict[str, Any]], metrics: Collection[str], *, by_al
     """Return a phrase such as "12 pairs or 40 models per split": the sizes that decide by all ``metrics``, or, if
     ``by_all`` is false, by the metric that needs least; "" if there are none.
 
-    ``rows``: rows of `requirements` with one outcome. With ``by_all``, pairs, models or retrained models are left out
-    unless each metric has such a row.
+    With ``by_all``, pairs, models or retrained models are left out unless each metric has such a row.
+
+    Parameters
+    ----------
+    rows
+        Rows of `requirements` with one outcome.
     """
     clauses, choose = [], max if by_all else min
     for part in (PAIRS, MODELS, RETRAINED):
@@ -338,7 +356,7 @@ def _row(
     chance
         The variance components if the method were retraining (None: ``components``).
     varies_by
-        What the number varies by then, one of `effects.CHANCES`.
+        What the number varies by if the method is retraining, one of `effects.CHANCES`.
     """
     half_width = resolution.half_width(components=components.widened(factor), design=design)
     return {

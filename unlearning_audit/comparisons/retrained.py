@@ -54,17 +54,17 @@ class Reference:
         return cls(float(read.numbers.sampled[read.chosen]), spread, audited, read.factor, known=bool(read.given))
 
     def _dof(self, retrained: int) -> int:
-        """Return the degrees of freedom of the variance between so many ``retrained`` models; `KNOWN`, practically
-        infinitely many, for a single model of known spread."""
+        """Return the degrees of freedom of the variance between this number of ``retrained`` models; `KNOWN`,
+        practically infinitely many, for a single model of known spread."""
         return KNOWN if self.known and retrained == 1 else retrained - 1
 
     def least_distance(self, retrained: int) -> float:
-        """Return the least distance that is detected with `POWER` by so many ``retrained`` models: at least two, or one
-        of known spread."""
+        """Return the least distance that is detected with `POWER` by this number of ``retrained`` models: at least two,
+        or one of known spread."""
         return self._detectable(retrained, self._dof(retrained), tail=(1 - LEVEL) / 2, power=POWER)
 
     def room_needed(self, retrained: int) -> float:
-        """Return how far inside its margin a distance must lie to be shown equivalent with `POWER` by so many
+        """Return how far inside its margin a distance must lie to be shown equivalent with `POWER` by this number of
         ``retrained`` models.
 
         This is by two one-sided tests, each of which gets half of the missing power.

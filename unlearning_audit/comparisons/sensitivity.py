@@ -59,7 +59,8 @@ class Sensitivity:
 
 
 def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping[str, float]], why: str) -> Sensitivity:
-    """Return whether a scenario can show what unlearning does: its state, "" if it can, with the reason.
+    """Return whether a scenario can show what unlearning does (``state`` is "") or why not, and what doing nothing
+    leaves (``least``).
 
     It cannot if no distance shows how models vary, or there is no distance at all; if two groups of retrained models
     differ; or if no metric distinguishes doing nothing from retraining, where doing nothing is part of the scenario. A

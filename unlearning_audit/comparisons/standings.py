@@ -13,8 +13,7 @@ from unlearning_audit.stats.paired import Distances
 
 
 def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int, seed: int) -> list[dict[str, Any]]:
-    """Return a row for each method that has a number in every one of the ``scenarios``, which are independent; each of
-    these is method → metric → numbers.
+    """Return a row for each method that has a number in every one of the ``scenarios``, which are independent.
 
     ``distance`` is the method's mean distance in margins, by the first deciding metric that all scenarios have, with
     its 95 % interval ``low`` to ``high``. ``best`` and ``worst`` are the ranks that it may have, at 95 % for all
@@ -24,6 +23,8 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
 
     Parameters
     ----------
+    scenarios
+        For each scenario a dict, method → metric → numbers.
     margins
         Name of a margin → its size.
     draws

@@ -32,14 +32,17 @@ class Trial:
     pairs
         How many pairs it was tried on.
     distance
-        The largest distance from retraining by a deciding metric, in margins, with its standard ``error``.
-    metric, margin
-        That metric and its margin.
+        The largest distance from retraining by a deciding metric, in margins; inf without a distance.
+    error
+        The standard error of ``distance``.
     lost
-        The largest loss of utility against retraining, in margins (above 1 it is too much); ``seconds`` of the method
-        alone.
+        The largest loss of utility against retraining, in margins (above 1 it is too much).
+    seconds
+        How long the method alone took.
+    metric, margin
+        The metric of that distance, and its margin.
     note
-        Why there is no distance, which is then infinite, or "".
+        Why there is no distance, or "".
     """
 
     number: int
@@ -57,17 +60,21 @@ class Trial:
 def settings(
     study: Mapping[str, Any], space: Mapping[str, Sequence[Any] | Mapping[str, Any]], trials: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Return the settings to try: the ``study``'s own options, then ``trials`` others of the ``space``; fewer if it has
-    no more.
+    """Return the settings to try: the ``study``'s own options, then ``trials`` others of the ``space``; fewer if no
+    more are found.
 
     Parameters
     ----------
+    study
+        Option → value, as the study names them.
     space
         Option → list of values, or a mapping with low and high. With log true, values are drawn evenly in their
         logarithms; they are whole numbers where both ends are. Options that are not in ``space`` keep the study's
         values.
+    trials
+        How many other settings are returned at most.
     seed
-        Of the Sobol sequence.
+        The seed of the Sobol sequence, whose points are the other settings.
     """
     from scipy.stats import qmc
 
@@ -128,13 +135,13 @@ def flatness(trials: Sequence[Trial]) -> float:
     """Return the share of settings that cannot be distinguished from the one nearest to retraining, because their
     distances differ by at most the standard error of the difference and they do not lose too much utility.
 
-    Settings that failed do not count as near; NaN if all failed.
+    A share of 1 means that no option matters; a small one means that few settings are good. Settings that failed do not
+    count as near; NaN if all failed.
 
     Parameters
     ----------
     trials
-        The results of the first round, which tries all settings. 1 means that no option matters; a small share means
-        that few settings are good.
+        The results of the first round, which tries all settings.
     """
     nearest = min(trials, key=_rank_key)
     if not any(math.isfinite(trial.distance) for trial in trials):
@@ -146,8 +153,8 @@ def _nearly_as_good(trial: Trial, nearest: Trial) -> bool:
     """Return whether a setting is about as good as the one that is ``nearest`` to retraining; False for a setting
     without a distance.
 
-    Its distance may be larger by at most the standard error of the difference, or by `TIE` if that is more. Its loss of
-    utility may be at most its margin, or the loss of the nearest setting if that is more.
+    The distance of the setting may be larger by at most the standard error of the difference, or by `TIE` if that is
+    more. The loss of utility, in margins, may be at most 1, or that of the nearest setting if that is more.
     """
     error = max(math.hypot(trial.error, nearest.error), TIE)
     near = math.isfinite(trial.distance) and trial.distance - nearest.distance <= error

@@ -78,7 +78,7 @@ def compare(
     failed : dict
         Method → why it has no results.
     margins : dict
-        Name of a margin, which metrics declare, → its size.
+        Name of a margin (metrics declare these names) → its size.
     draws : int
         Bootstrap draws behind every joint interval.
     seed : int
@@ -155,7 +155,7 @@ def _judge(
         Name of a metric, of its margin, or `decide.EVERY` → known standard deviation over retrained models; the first
         of these that is there counts.
     seed
-        Of the joint draws.
+        The seed of the joint draws.
     options
         ``margins``, ``draws`` and ``level`` for `distances.read`.
     """
@@ -174,11 +174,18 @@ def _judge(
 
 
 def _adjust_p_values(judged: dict[str, _Judged], factor: float) -> None:
-    """Adjust p-values by Holm over methods and deciding metrics, and store them in ``judged`` (method → results).
+    """Adjust p-values by Holm over methods and deciding metrics, and store them in ``judged``.
 
-    Where a p-value is significant, another attack may then stand for all: of those that differ significantly, the one
-    that differs most. ``factor``: α divided by the level of this interim analysis. p-values are multiplied by it, so
-    that they can be compared with α.
+    Where the p-value of a metric is significant, `Read.with_significant_attack` then chooses the attack that stands for
+    all.
+
+    Parameters
+    ----------
+    judged
+        Method → results, changed in place.
+    factor
+        α divided by the level of this interim analysis. P-values are multiplied by it, so that they can be compared
+        with α.
     """
     tests = [(method, metric) for method, judgement in judged.items() for metric in judgement.reads_by(deciding=True)]
     adjusted = decide.adjusted_p(
@@ -193,10 +200,17 @@ def _adjust_p_values(judged: dict[str, _Judged], factor: float) -> None:
 
 
 def _assess_and_cap_margins(judged: dict[str, _Judged], accuracies: Mapping[str, Estimate]) -> Sensitivity:
-    """Return what the scenario can show (`Sensitivity`), and reduce margins in ``judged`` (method → results).
+    """Return what the scenario can show (`Sensitivity`), and reduce margins in ``judged``.
 
     A margin is at most half of the lower limit of the distance of doing nothing, for the metrics that find a difference
-    between doing nothing and retraining. ``accuracies``: role of samples → accuracy of the models before unlearning.
+    between doing nothing and retraining.
+
+    Parameters
+    ----------
+    judged
+        Method → results, changed in place.
+    accuracies
+        Role of samples → accuracy of the models before unlearning.
     """
     reads = {method: judgement.reads_by(deciding=True) for method, judgement in judged.items() if not judgement.failed}
     why = _why_nothing_is_found(list(reads.get(NONE, {}).values()), accuracies)
@@ -235,10 +249,16 @@ def _why_nothing_is_found(reads: list[Read], accuracies: Mapping[str, Estimate])
 
 
 def _exclude_blind_attacks(judged: dict[str, _Judged]) -> None:
-    """Exclude from each method's test of equivalence the attacks that cannot distinguish doing nothing from retraining.
+    """Exclude from each method's test of equivalence the attacks by which neither doing nothing nor the method differs
+    from retraining (`Read.with_blind_attacks`).
 
-    ``judged``: method → results, changed in place. Nothing changes for the method none (doing nothing) itself, for
-    metrics by which it has no p-value, and for all methods if it is missing or failed.
+    Nothing changes for the method none (doing nothing) itself, for metrics by which it has no p-value, and for all
+    methods if it is missing or failed.
+
+    Parameters
+    ----------
+    judged
+        Method → results, changed in place.
     """
     if NONE not in judged or judged[NONE].failed:
         return
@@ -253,7 +273,8 @@ def _unproven_coarse(judged: dict[str, _Judged]) -> set[str]:
     """Return the coarse metrics (`DecisionRule.coarse`) by which retraining itself is not shown to be equivalent; an
     empty set if no other deciding metric would be left.
 
-    It is shown where retraining and its control, as far as they have a distance, are both within the margin.
+    Retraining is shown to be equivalent by a metric if retraining and its control, as far as they have a distance, are
+    within the margin.
     """
     reads = [item for judgement in judged.values() for item in judgement.reads_by(deciding=True).items()]
     references = [judgement for method, judgement in judged.items() if method in (CONTROL, RETRAIN)]
@@ -265,10 +286,15 @@ def _unproven_coarse(judged: dict[str, _Judged]) -> set[str]:
 
 
 def _set_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Mapping[str, float]) -> set[str]:
-    """Set the wide margins of the ``coarse`` metrics in ``judged`` (method → results); return the coarse metrics that
-    declare no wide margin, which therefore cannot show equivalence.
+    """Set the wide margins of the ``coarse`` metrics in ``judged``; return the coarse metrics that declare no wide
+    margin, which therefore cannot show equivalence.
 
-    ``least``: metric → the lower limit of the distance of doing nothing, which reduces these margins as it reduces all.
+    Parameters
+    ----------
+    judged
+        Method → results, changed in place.
+    least
+        Metric → the lower limit of the distance of doing nothing, which reduces these margins as it reduces all.
     """
     without_margin = set()
     for judgement in judged.values():
@@ -285,7 +311,10 @@ def _distance_rows(method: str, judged: dict[str, _Judged]) -> list[dict[str, An
     """Return a row of the table of distances for each metric by which ``method`` has a distance, with columns that
     compare the method with doing nothing as well (`_beside_none`).
 
-    ``judged``: method → results.
+    Parameters
+    ----------
+    judged
+        Method → results.
     """
     rows, none = [], judged.get(NONE)
     for metric, read in judged[method].reads.items():
@@ -314,15 +343,16 @@ def _beside_none(read: Read, none: Read | None) -> tuple[Estimate, Estimate]:
     """Return how much closer to retraining a method is than doing nothing, and the share of traces that it removed, by
     one metric.
 
-    Where their models do not correspond, the share has a note that says so.
+    Both results are `NOTHING` if ``none`` is None, or if the variation of both methods' models is unknown. If the
+    models of both do not correspond, they are `NOTHING` too, and the share has a note that says so.
 
     Parameters
     ----------
     read
         The distance of the method.
     none
-        That of doing nothing; None for doing nothing itself, for a metric of utility, and where doing nothing has no
-        distance. Both results are `NOTHING` then, and where the variation of both methods' models is unknown.
+        The distance of doing nothing; None for doing nothing itself, for a metric of utility, and where doing nothing
+        has no distance.
     """
     if none is None or (read.unrepeated and none.unrepeated):
         return NOTHING, NOTHING
@@ -342,13 +372,13 @@ def _verdict_and_needs(
     method: str, judgement: _Judged, row_of: dict[tuple[str, str], dict[str, Any]], scenario: Sensitivity,
     coarse: set[str],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # fmt: skip
-    """Return one method's row of the table of verdicts, and rows of the study sizes that would decide on it if it is
-    inconclusive, else [].
+    """Return one method's row of the table of verdicts and, if it is inconclusive, rows of the study sizes that would
+    decide on it, else [].
 
     A method that failed, or has no distance by a deciding metric, gets a row without numbers that says why. Otherwise
-    the row has the numbers of the metric that determines the class (`decide.classify`), and for an equivalent method
-    the interval of the test of equivalence. Where no deciding distance shows how models vary, the class is
-    `decide.NO_YARDSTICK`.
+    the row has the numbers of the metric that determines the verdict (`decide.classify`). The state of the scenario may
+    replace this verdict (`_class_in_state`); if no deciding distance shows how models vary, it is
+    `decide.NO_YARDSTICK`. An equivalent method has the interval of the test of equivalence.
 
     Parameters
     ----------
@@ -415,9 +445,18 @@ def _unknown_metrics(method: str, judgement: _Judged, coarse: set[str], saturate
     """Return (metric, reason) for each metric whose number is unknown or shows nothing, so that ``method`` cannot be
     shown to be within its margin.
 
-    These are metrics without a distance, except the utility of retraining, which is the reference itself; metrics
-    without a stated spread where other metrics need theirs; and the ``saturated`` deciding metrics, if no other one
-    decides. Metrics that are ``coarse`` do not count. ``judgement``: the method's results.
+    There are three kinds. First, metrics without a distance; for retraining, metrics of utility do not count, because
+    it is their reference. Second, if the distance by any metric rests on a stated spread of retrained models, the
+    metrics without one whose variation is unknown. Third, the ``saturated`` deciding metrics, if no other one decides.
+
+    Parameters
+    ----------
+    judgement
+        The method's results.
+    coarse
+        Metrics that are too coarse to show equivalence, which do not count here.
+    saturated
+        Deciding metrics by which the method and retraining both lie at one end of the range.
     """
     reads, deciding = judgement.reads, judgement.reads_by(deciding=True)
     needless = coarse | judgement.utilities if method == RETRAIN else coarse
@@ -472,7 +511,7 @@ def _rank_rows(judged: dict[str, _Judged], useless: set[str], *, draws: int, see
     useless
         Methods that failed or left broken models.
     draws, seed
-        Of the joint draws.
+        How many joint deviations are drawn, and the seed of these draws.
     """
     rows = []
     for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.reads_by(deciding=True)):

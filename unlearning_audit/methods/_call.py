@@ -95,13 +95,21 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
 class Things:
     """The arguments that can be given to a published function for one model. Each is made when the function needs it.
 
-    Methods are named after roles of arguments (`arguments.ROLES`). ``number``: the position of the model in the stack.
-    ``rows``: "retain", "forget", "val" and "train" → the rows of each set. ``key``: the seed of everything random in
-    this call.
+    Methods are named after roles of arguments (`arguments.ROLES`).
     """
 
     def __init__(self, stack: ModelStack, number: int, rows: Mapping[str, Rows], options: "Options", key: int) -> None:
-        """Make the arguments that are attributes, such as a copy of the model in training mode."""
+        """Make the arguments that are attributes, such as a copy of the model in training mode.
+
+        Parameters
+        ----------
+        number
+            The position of the model in the stack.
+        rows
+            "retain", "forget", "val" and "train" → the rows of each set.
+        key
+            The seed of everything random in this call.
+        """
         self.stack, self.number, self.rows, self.options, self.key = stack, number, rows, options, key
         self.model, self.criterion = stack.extract(number).train(), nn.CrossEntropyLoss()
         self.device, self.seed, self.num_workers = str(stack.device), key % 2**31, 0

@@ -25,13 +25,21 @@ def largest_shift(epsilon: float, limit: float) -> float:
 
 
 def step_noise(distance: float, drift: float, contraction: float, steps: int, epsilon: float, limit: float) -> float:
-    """Return the standard deviation σ of the noise of one step that makes two runs (``epsilon``, δ)-indistinguishable,
-    with δ = ``limit``, after T = ``steps`` steps.
+    """Return the standard deviation σ of the noise of one step that makes two runs (ε, δ)-indistinguishable after T =
+    ``steps`` steps.
 
-    The runs begin at most ``distance`` apart. Each step takes two points at distance d to points at most
-    ``contraction``·d + ``drift`` apart, and adds normal noise. By shifted interpolation (Bok, Su and Altschuler 2024)
-    the noise of step t may absorb a_t of the distance, if Σ a_t² ≤ (μσ)², with μ from `largest_shift`. All of the
-    distance must be absorbed in the end; the cheapest a_t grow as contraction^(T−t).
+    Each step adds normal noise. By shifted interpolation (Bok, Su and Altschuler 2024) the noise of step t may absorb
+    a_t of the distance, if Σ a_t² ≤ (μσ)², with μ from `largest_shift`. All of the distance must be absorbed in the
+    end; the cheapest a_t grow as contraction^(T−t).
+
+    Parameters
+    ----------
+    distance
+        How far apart the runs begin at most.
+    drift, contraction
+        A step takes two points at distance d to points at most ``contraction``·d + ``drift`` apart.
+    epsilon, limit
+        ε and δ.
     """
     powers = [contraction**k for k in range(steps)]
     at_the_end = contraction**steps * distance + drift * sum(powers)  # how far apart runs without noise end at most

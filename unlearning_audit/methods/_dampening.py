@@ -11,9 +11,13 @@ def dampen(
     """Measure how important each weight is for all data and for ``forget``, and dampen the weights that matter mostly
     to ``forget``.
 
-    ``importance`` maps rows to the importance of each weight, name → [models, …]. A weight whose importance for
-    ``forget`` is more than ``a`` times that for all data is multiplied by ``lam`` times the ratio of the importance for
-    all data to that for ``forget``, but at most by 1.
+    A weight whose importance for ``forget`` is more than ``a`` times that for all data is multiplied by ``lam`` times
+    the ratio of the importance for all data to that for ``forget``, but at most by 1.
+
+    Parameters
+    ----------
+    importance
+        Maps rows to the importance of each weight: name → [models, …].
     """
     # All rows, in random order, because ``importance`` may be taken over batches.
     for_all = importance((retain + forget).sample(len(retain) + len(forget), stack.seeds, "ssd/all"))

@@ -16,12 +16,12 @@ def gradient(stack: ModelStack, weights: tuple[State, State], x: Tensor, labels:
     """Return the gradient of each sample's cross-entropy in the sample ``x`` itself, of the shape of ``x``, for one
     model with these ``weights`` in evaluation mode.
 
-    ``x`` [rows, …]: samples as the model reads them.
-
     Parameters
     ----------
+    x
+        [rows, …]: samples as the model reads them.
     labels
-        int64 [rows].
+        int64 [rows]: the labels of these samples.
     """
     from unlearning_audit.training.engine import forward_one
 

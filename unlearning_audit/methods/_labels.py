@@ -23,7 +23,8 @@ class RandomLabels:
     def begin(self, epoch: int, models: list[int], loss_state: dict[Any, Any], device: str) -> None:
         """Draw the labels of an ``epoch`` at its start, if labels are redrawn.
 
-        They replace the last ones in place, because a step that is replayed from a CUDA graph reads that memory.
+        The new labels replace the last ones in place, because a step that is replayed from a CUDA graph reads that
+        memory.
 
         At the start of the first epoch nothing is drawn, because the number of classes is not known before the first
         step.
@@ -31,9 +32,11 @@ class RandomLabels:
         Parameters
         ----------
         models
-            The group's models.
+            The models of the group that begins the epoch.
         loss_state
-            What losses keep for them, where the labels are stored.
+            What losses keep for these models: here the labels, their epoch and the number of classes.
+        device
+            Not used.
         """
         state = loss_state.setdefault(self, {})
         state["epoch"] = epoch if self.redraw else 0

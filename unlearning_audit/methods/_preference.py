@@ -37,11 +37,13 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
     """Return the streams of a step whose loss prefers each sample's views, which are other answers, to its own answer,
     as a mean over the views.
 
+    The first stream reads the samples to forget and has no loss. Each further stream reads one view of these samples,
+    by one column of ``table``.
+
     Parameters
     ----------
     table
-        int64 [samples, views]: the rows of each sample's views. The first stream reads the samples to forget and has no
-        loss. Each further stream reads one view of these samples, by one column of ``table``.
+        int64 [samples, views]: the rows of each sample's views.
     beta
         β of `preferred`.
     """
@@ -66,10 +68,10 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
 def over_label(stack: ModelStack, forget: Rows, other_label: Relabelled, beta: float) -> Stream:
     """Return a stream over forget whose loss prefers another label to each sample's own label.
 
-    ``other_label`` maps a batch and the original's logits to the NLL of that other label by the batch's logits, [n, b].
-
     Parameters
     ----------
+    other_label
+        Maps a batch and the original's logits of its samples to the NLL of the other label, [n, b].
     beta
         β of `preferred`.
     """

@@ -26,10 +26,17 @@ def imported(
 ) -> Iterator[Callable[..., Any]]:
     """Import the Python ``file`` and yield its function ``name``, or the class for a name "Class.method".
 
-    Within the context, the code can import the files beside it, and finds the words ``argv`` on its command line. The
-    packages ``without`` are replaced by stand-ins. The file's functions ``skip`` are replaced by one that does nothing.
-    Raises ValueError if the file or a function does not exist, and PluginError that names a package which is not
-    installed.
+    Within the context, the code can import the files beside it. Raises ValueError if the file or a function does not
+    exist, and PluginError that names a package which is not installed.
+
+    Parameters
+    ----------
+    argv
+        The words that the code finds on its command line.
+    without
+        Packages that are replaced by stand-ins.
+    skip
+        Functions of the file that are replaced by one that does nothing.
     """
     path = Path(file)
     if not path.is_file():

@@ -99,7 +99,7 @@ def minimise(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options:
     Parameters
     ----------
     options
-        Those of a method.
+        The options of the method.
     """
     if options.alpha:
         step += (retain_stream(stack, retain, options.retain_loss, options.alpha),)

@@ -82,7 +82,14 @@ def _golatkar(fisher: Tensor, head: bool, alpha: float, turned: bool = False) ->
 
     The variance is ``alpha``·min(1/(F + 1e-8), 1e3), averaged over inputs. In the last layer (``head``) the limit is
     1e2 instead of 1e3. In the last layer and in vectors (biases and norms) the variance is then multiplied by 10. All
-    of this is as in the notebook. ``turned``: F is [inputs, outputs] instead of [outputs, inputs, …].
+    of this is as in the notebook.
+
+    Parameters
+    ----------
+    head
+        Whether the tensor belongs to the last layer.
+    turned
+        Whether F is [inputs, outputs] instead of [outputs, inputs, …].
     """
     variance = alpha * (1 / (fisher + 1e-8)).clamp(max=1e2 if head else 1e3)
     if variance.ndim > 1:
@@ -96,8 +103,16 @@ def _becker(squares: Tensor, gradient: Tensor, rows: int, head: bool, alpha: flo
     1e-3. F is the sum of (g + 1e-7)² over the samples, with g a sample's gradient.
 
     The published code multiplies the last layer's bias, and nothing else, by 10 after that limit; so does this
-    function. ``squares`` and ``gradient`` [models, …]: means of g² and g over ``rows`` samples; ``head``: whether the
-    parameter belongs to the last layer.
+    function.
+
+    Parameters
+    ----------
+    squares, gradient
+        [models, …]: the means of g² and of g over the samples.
+    rows
+        The number of samples.
+    head
+        Whether the parameter belongs to the last layer.
     """
     offset = 1e-7
     information = rows * (squares + 2 * offset * gradient + offset**2)  # the sum, written by the two means

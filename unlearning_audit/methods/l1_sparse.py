@@ -50,22 +50,21 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         norms = (value.flatten(1).abs().sum(1) for value in parameters.values())
         return options.strength(epoch) * functools.reduce(torch.add, norms)
 
-    mask = pruned(stack, options.prune) if options.prune else None
-    stack.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", penalty=penalty, mask=mask)
+    kept = prune_smallest(stack, options.prune) if options.prune else None
+    stack.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", penalty=penalty, mask=kept)
 
 
-def pruned(stack: ModelStack, share: float) -> State:
+def prune_smallest(stack: ModelStack, share: float) -> State:
     """Set the ``share`` of each model's weights with the smallest absolute value to 0. All matrices and kernels are
-    ranked together; biases and the weights of norms stay. Return a mask of the other weights, name → bool [models,
-    …]."""
+    ranked together; biases and the weights of norms stay. Return which weights are kept: name → bool [models, …]."""
     matrices = {name: value.flatten(1).abs() for name, value in stack.parameters.items() if value.ndim > 2}
     sizes = torch.cat([*matrices.values()], 1)
     count = int(share * sizes.shape[1])
     # The size of the largest weight that is pruned; without one, a limit below all sizes.
     limit = sizes.kthvalue(count, dim=1, keepdim=True).values if count else -torch.ones_like(sizes[:, :1])
-    mask = {
+    kept = {
         name: (matrices[name] > limit).view_as(value) if name in matrices else torch.ones_like(value, dtype=torch.bool)
         for name, value in stack.parameters.items()
     }
-    stack.edit(lambda name, value: value * mask[name])
-    return mask
+    stack.edit(lambda name, value: value * kept[name])
+    return kept

@@ -82,12 +82,14 @@ def last_layer_inputs(stack: ModelStack, model: int, index: Tensor) -> Tensor:
 def loss_gradient(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
     """Return the gradient of the last layer's loss, mean CE + ``l2``/2·‖w‖², in its weights ``w``: [classes, width].
 
-    ``w`` [classes, width]: weights and bias side by side; ``inputs`` [rows, width]: the layer's inputs.
-
     Parameters
     ----------
+    w
+        [classes, width]: weights and bias side by side.
+    inputs
+        [rows, width]: the layer's inputs.
     labels
-        int64 [rows].
+        int64 [rows]: the labels of the rows.
     """
     errors = nn.functional.softmax(inputs @ w.T, -1)
     errors[torch.arange(len(labels), device=labels.device), labels] -= 1  # predictions minus one-hot labels
@@ -99,7 +101,14 @@ def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
     [classes·width, classes·width].
 
     It is the mean over rows of (diag p − ppᵀ) ⊗ hhᵀ, plus ``l2`` on the diagonal, with the inputs h and the predictions
-    p of a row. ``w`` [classes, width]: the weights; ``inputs`` [rows, width]: the inputs of the last layer.
+    p of a row.
+
+    Parameters
+    ----------
+    w
+        [classes, width]: the weights.
+    inputs
+        [rows, width]: the inputs of the last layer.
     """
     p = nn.functional.softmax(inputs @ w.T, -1)
     classes, width = w.shape

@@ -29,9 +29,9 @@ class Options(_tokens.TextOptimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Push the hidden states of forget towards ``steering`` times a random direction u and, ``alpha`` times, keep those
-    of retain as they are. With ``alpha`` 0, retain is not read. A step takes one batch of each set, and an epoch is one
-    pass over forget.
+    """Push the hidden states of forget towards ``steering`` times a random direction u, and keep the hidden states of
+    retain as they are, with weight ``alpha``. With ``alpha`` 0, retain is not read. A step takes one batch of each set,
+    and an epoch is one pass over forget.
 
     Raises ValueError for a layer that the model does not have.
     """

@@ -23,9 +23,9 @@ class Options(_tokens.Held):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Raise the NLL of the observed tokens of forget, each weighed by p^β₁·(1 − p)^β₂ with p its probability, and add
-    ``alpha`` times a loss on retain (`_tokens.minimise`). A step takes one batch of each set, and an epoch is one pass
-    over forget."""
+    """Minimise −``gamma`` times the NLL of the observed tokens of forget, each weighed by p^β₁·(1 − p)^β₂ with p its
+    probability, plus ``alpha`` times a loss on retain (`_tokens.minimise`). A step takes one batch of each set, and an
+    epoch is one pass over forget."""
 
     def weighted(batch: Batch) -> Tensor:
         """Return −weight·NLL of each sample, the mean over its scored tokens: [n, b]. The weight is not

@@ -45,7 +45,7 @@ class Options(Optimiser):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Alternate passes over forget that maximise the divergence from the original with passes over retain that minimise
-    it. Passes over forget end after ``msteps`` epochs, and those over retain go on.
+    it together with the cross-entropy. Passes over forget end after ``msteps`` epochs, and those over retain go on.
 
     With ``forget_order`` memorisation, the most memorised samples come first. Raises ValueError if no selection has
     measured memorisation.

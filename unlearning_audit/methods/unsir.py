@@ -69,8 +69,12 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 def with_noise(stack: ModelStack, noise_rows: Rows, options: Options) -> tuple[ModelStack, Rows]:
     """Return a copy of the models whose data also hold noise samples, and the rows of each model's noise in these data.
 
-    Each of a model's ``noise_rows`` gives one noise sample, with its label. The noise of all models is appended to the
-    data, model after model.
+    The noise of all models is appended to the data, model after model.
+
+    Parameters
+    ----------
+    noise_rows
+        Samples of each model, for each of which one noise sample with the same label is made.
     """
     noisy, count = stack.copy(), len(noise_rows)
     noises, labels = [], []

@@ -20,12 +20,14 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     """Return two squared norms for the models in ``stack``: those of the gradients of single samples, and that of the
     mean gradient of the forgotten samples.
 
-    ``settings["rows"]`` says which single samples: "all", or "forgotten", those that each model forgets.
-
     Parameters
     ----------
     member
-        The memberships of the models; ``rows`` is not used.
+        The memberships of the models.
+    rows
+        Not used.
+    settings
+        The entry ``rows`` says of which single samples: "all", or "forgotten", the samples that each model forgets.
     """
     from unlearning_audit.training.streams import Rows
 

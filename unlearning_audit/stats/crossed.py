@@ -53,12 +53,12 @@ class PerModel:
 class Crossed:
     """Several statistics on the same models and samples, averaged over the models of each split.
 
-    ``value`` float64 [statistics, splits].
-
     Parameters
     ----------
+    value
+        float64 [statistics, splits]: the means.
     influence
-        float64 [statistics, splits, samples].
+        float64 [statistics, splits, samples]: how far each sample moves each mean.
     imagined
         float64 [statistics, splits, k]: the influence of imaginary samples, added so that no variance is 0 by chance.
     alone
@@ -69,7 +69,9 @@ class Crossed:
     noise
         float64 [statistics]: how much of the diagonal of ``models`` is noise of samples.
     dof
-        The degrees of freedom of ``models`` and ``noise``; ``count`` int64 [splits], models per split.
+        The degrees of freedom of ``models`` and ``noise``.
+    count
+        int64 [splits]: the number of models of each split.
     """
 
     value: Float[np.ndarray, "statistics splits"]
@@ -89,11 +91,14 @@ class Reading:
     Parameters
     ----------
     value
-        float64 [statistics]: ``influence`` float64 [statistics, samples + imaginary samples], where imaginary samples
+        float64 [statistics]: the estimates.
+    influence
+        float64 [statistics, samples + imaginary samples]: how far each sample moves the estimates; imaginary samples
         are added so that no variance is 0 by chance.
     models
-        float64 [statistics, statistics]: the covariance from the choice of models without the noise of samples; ``raw``
-        float64 [statistics, statistics], that covariance with the noise.
+        float64 [statistics, statistics]: the covariance from the choice of models, without the noise of samples.
+    raw
+        float64 [statistics, statistics]: the covariance ``models`` with the noise of samples.
     dof_models
         The degrees of freedom of ``models`` and ``raw``, 0 if there is one model.
     units
@@ -162,15 +167,22 @@ def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | fl
     """Return the statistic a − slope·b of each model, with influences to first order, where a and b rest on different
     samples.
 
-    ``slope`` is a number, or float64 [models]. The imaginary samples of b, added so that no variance is 0 by chance,
-    are appended to those of a, because a and b have none in common.
+    The imaginary samples of b, added so that no variance is 0 by chance, are appended to those of a, because a and b
+    have none in common.
+
+    Parameters
+    ----------
+    a, b
+        The two statistics of each model.
+    slope
+        A number, or float64 [models].
     """
     b = b.times(slope)
     return PerModel(a.value - b.value, a.influence - b.influence, np.concatenate([a.imagined, -b.imagined], axis=1))
 
 
 def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
-    """Return the means of statistics of models over the models of each split, with the covariance between models.
+    """Return the mean of each statistic over the models of each split, with the covariance between models.
 
     Where no split has two models, the covariance between models is taken across splits instead. With one model in all,
     this covariance is unknown: it is given as 0, with 0 degrees of freedom.
@@ -185,7 +197,7 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
     Returns
     -------
     Crossed
-        Its splits are in rising order of their numbers.
+        The splits are in rising order of their numbers.
     """
     _, group, count = np.unique(split, return_inverse=True, return_counts=True)  # the split of a model, models of each
     average = (group == np.arange(len(count))[:, None]) / count[:, None]  # [splits, models], from models to splits
@@ -302,9 +314,9 @@ def reduce_imagined(
 ) -> Float[np.ndarray, "statistics splits k"]:  # fmt: skip
     """Return the influence of imaginary samples, reduced as much as averaging has reduced the variance of real samples.
 
-    Imaginary samples are added so that no variance is 0 by chance. The reduction is the square root of a ratio: the
-    variance of real samples after averaging over that before. The variance of imaginary samples is added to both, so
-    that nothing is reduced where real samples show no variance.
+    Imaginary samples are added so that no variance is 0 by chance. Their influence is multiplied by the square root of
+    a ratio, or by 1 if the ratio is larger: the variance of real samples after averaging over their variance before.
+    The variance of imaginary samples is added to both, so that nothing is reduced where real samples show no variance.
 
     Parameters
     ----------
@@ -328,8 +340,7 @@ def reduce_imagined(
 
 
 def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[np.ndarray, "statistics"]:
-    """Return the half-width of each statistic's own interval, which misses the truth with probability 1 − ``p`` on
-    either side, float64 [statistics].
+    """Return the half-width of each statistic's own interval, float64 [statistics].
 
     Each is the larger of two half-widths. The first uses Satterthwaite's degrees of freedom. The second is the root of
     a sum of squared half-widths over samples and over units, or over models where units are unknown; where models are
@@ -339,8 +350,11 @@ def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[
     ----------
     reading
         The estimates, from `weighted_mean`.
+    p
+        The interval misses the truth with probability 1 − ``p`` on either side.
     """
     square = stats.t_quantile(p=p, dof=reading.dof) ** 2 * np.diag(reading.covariance)
+    # 1e9 degrees of freedom stand for inf, where no influence differs from 0.
     of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2
     if reading.units is not None:
         of_units = stats.t_quantile(p=p, dof=reading.units.dof) ** 2
@@ -386,9 +400,14 @@ def joint_half_widths(
 def estimates(
     reading: Reading, *, n: int, note: str = "", bounds: tuple[float, float] = (0.0, 1.0)
 ) -> list[stats.Estimate]:
-    """Return each statistic of ``reading`` with its own interval, all cut at ``bounds``, by default 0 and 1.
+    """Return each statistic of ``reading`` with its own interval, cut at the ``bounds`` of possible values.
 
-    ``n``, the number of samples, and ``note`` go into each result. The note also says if there is only one model.
+    The note of each result also says if there is only one model.
+
+    Parameters
+    ----------
+    n, note
+        The number of samples, and a remark, which go into each result.
     """
     note, (least, most) = annotated(reading, note), bounds
     return [

@@ -29,8 +29,10 @@ class Gaps:
 
     Parameters
     ----------
+    first, second
+        int64 [K]: the indices of the two numbers of each difference, in the order of ``np.triu_indices``.
     value
-        float64 [K]: number ``first`` int64 [K] minus number ``second`` int64 [K], in the order of ``np.triu_indices``.
+        float64 [K]: number ``first`` minus number ``second``.
     spread
         The errors of the differences.
     numbers
@@ -64,9 +66,9 @@ class Gaps:
         return Deviations(simultaneous.deviations(correlation=differences.correlation, rng=rng, draws=draws))
 
     def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> Draws:
-        """Return ``draws`` draws of the J numbers over samples and over models, from which joint standard normal
-        deviations of all their differences follow."""
-        # Over samples and over models.
+        """Return ``draws`` draws of the J numbers, over samples and over models, from which joint standard normal
+        deviations of their K differences follow."""
+        # The covariance of the J numbers over samples, and over models.
         covariances = self.numbers.influence @ self.numbers.influence.T, self.numbers.models.between
         roots = [simultaneous.root(covariance) for covariance in covariances]
         # Of each standard deviation between models, only the share that is not noise of samples counts.
@@ -154,6 +156,7 @@ def between(distances: Distances) -> Gaps:
     sampled, dof = np.empty(len(first)), np.empty(len(first))
     for start in range(0, len(first), AT_A_TIME):  # influences of all differences at once would fill the memory
         block = slice(start, start + AT_A_TIME)
+        # 1e9 degrees of freedom stand for inf, where the influences of a difference are all 0.
         influence = distances.influence[first[block]] - distances.influence[second[block]]
         sampled[block], dof[block] = (influence**2).sum(axis=1), np.minimum(stats.squares_dof(influence), 1e9)
     value = distances.value[first] - distances.value[second]

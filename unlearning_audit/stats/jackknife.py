@@ -19,8 +19,9 @@ def groups_of(models: int, *, groups: int) -> OfModels:
     Parameters
     ----------
     models
-        How many models there are. There are ``groups`` groups, or one for each model if there are fewer models than
-        that.
+        The number of models.
+    groups
+        The number of groups. With fewer models than this, each model is a group.
     """
     return np.arange(models) * min(groups, models) // models
 
@@ -94,12 +95,27 @@ def pseudo_values(
     *, per_sample: Float[np.ndarray, "folds K samples"], combine: Combine,
     per_model: Float[np.ndarray, "folds L"] | None,
 ) -> tuple[Float[np.ndarray, "folds"], Float[np.ndarray, "folds samples"] | None]:  # fmt: skip
-    """Return a statistic of the means over n samples, float64 [folds], and the pseudo-value of each sample: n times the
-    statistic minus n − 1 times the statistic without the sample, float64 [folds, samples]. None takes the place of
-    pseudo-values for fewer than two samples, and without quantities of samples (K = 0).
+    """Return a statistic of the means over n samples, and the pseudo-value of each sample: n times the statistic minus
+    n − 1 times the statistic without the sample.
 
-    The arguments are those of `estimate`: ``combine`` computes the statistic from the means of K quantities of samples
-    and from L numbers ``per_model``. Fold 0 has all models, each other fold lacks one group of them.
+    Both are computed in each fold: fold 0 has all models, each other fold lacks one group of them.
+
+    Parameters
+    ----------
+    per_sample
+        float64 [folds, K, samples]: K quantities of every sample.
+    combine
+        ``combine(k_1, …, k_K, l_1, …, l_L)`` maps the means of the K quantities over samples and the L further numbers
+        to the statistic, elementwise on arrays.
+    per_model
+        float64 [folds, L]: L further numbers that are no means over samples; None: L = 0.
+
+    Returns
+    -------
+    value : float64 [folds]
+        The statistic.
+    points : float64 [folds, samples] or None
+        The pseudo-values; None for fewer than two samples, and without quantities of samples (K = 0).
     """
     folds, quantities, n = per_sample.shape
     further = np.empty((0, folds)) if per_model is None else per_model.T  # [L, folds]

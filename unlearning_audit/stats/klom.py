@@ -14,7 +14,8 @@ LEAST = 1e-5  # probability of an empty bin
 def divergence(
     *, margin: Margins, reference: Margins, bins: int = BINS, least: float = LEAST
 ) -> Float[np.ndarray, "samples"]:
-    """Return KL(reference ‖ models) of each sample's binned margins in nats, at least 0 (Georgiev et al., ICLR 2025).
+    """Return KL(retrained ‖ unlearned models) of each sample's binned margins in nats, at least 0 (Georgiev et al.,
+    ICLR 2025).
 
     A margin is the logit of the true class against all others (φ). Bins of equal width span the margins of both groups
     of models. The value depends on the number of models, so compare only numbers from equally many models.
@@ -23,7 +24,7 @@ def divergence(
     ----------
     margin : float [models, samples]
         Margins by unlearned models.
-    reference : float [others, samples]
+    reference : float [retrained models, samples]
         Margins by retrained models.
     bins : int
         The number of bins.
@@ -44,14 +45,14 @@ def divergence(
 
 
 def of_empty_bins(*, margin: Margins, reference: Margins) -> Float[np.ndarray, "samples"]:
-    """Return how much of `divergence` comes from bins with reference models but without others, where `LEAST` replaces
-    a share of 0.
+    """Return the part of `divergence` that comes from bins with retrained models but without unlearned ones, whose
+    share of 0 is raised to `LEAST`.
 
     Parameters
     ----------
     margin : float [models, samples]
         Margins by unlearned models.
-    reference : float [others, samples]
+    reference : float [retrained models, samples]
         Margins by retrained models.
 
     Returns
@@ -69,12 +70,20 @@ def of_empty_bins(*, margin: Margins, reference: Margins) -> Float[np.ndarray, "
 
 
 def _shares(margin: np.ndarray, reference: np.ndarray, bins: int, least: float) -> list[np.ndarray]:
-    """Return the shares of the models in each bin: first of those with ``margin``, then of those with ``reference``,
-    float64 [bins, samples] each.
+    """Return the share of models in each bin, float64 [bins, samples], twice: of the unlearned models, then of the
+    retrained ones.
 
-    ``margin`` and ``reference`` float [models, samples], with numbers of models of their own. The ``bins`` of a sample
-    have equal widths from its smallest to its largest margin in both groups. Shares below ``least`` are raised to it;
-    then all shares of a sample in one group are divided by their sum.
+    The bins of a sample have equal widths from its smallest to its largest margin in both groups. Shares below
+    ``least`` are raised to it; then all shares of a sample in one group are divided by their sum.
+
+    Parameters
+    ----------
+    margin, reference
+        float [models, samples] and float [retrained models, samples]: margins by unlearned and by retrained models.
+    bins
+        The number of bins.
+    least
+        The share that every bin has at least, before normalisation.
     """
     groups = [np.asarray(margins, dtype=np.float64) for margins in (margin, reference)]
     both = np.concatenate(groups)

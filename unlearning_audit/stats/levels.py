@@ -17,12 +17,12 @@ def per_model(*, value: Matrix, weight: Matrix) -> crossed.PerModel:
     Parameters
     ----------
     value, weight
-        float64 [models, samples].
+        float64 [models, samples]: the values of samples, and their weights.
     """
     share = weight / weight.sum(axis=1, keepdims=True)
     mean = (share * value).sum(axis=1, keepdims=True)
     n = 1 / (share**2).sum(axis=1, keepdims=True)  # Kish's effective number of samples
-    correction = np.sqrt(n / np.maximum(n - 1, 1e-9))
+    correction = np.sqrt(n / np.maximum(n - 1, 1e-9))  # finite for n = 1, where all influences are 0
     return crossed.PerModel(mean.ravel(), correction * share * (value - mean), np.zeros((len(value), 2)))
 
 
@@ -64,15 +64,16 @@ def mean(
     statistic: crossed.PerModel, *, split: OfModels, block: OfModels, n: int, note: str = "",
     bounds: tuple[float, float] = (-math.inf, math.inf), units: bool = False,
 ) -> Estimate:  # fmt: skip
-    """Return the mean over models of a statistic of each model, with its interval, cut at the ``bounds`` of possible
-    means.
-
-    ``n`` and ``note`` go into the result.
+    """Return the mean over models of a statistic of each model, with its interval.
 
     Parameters
     ----------
     split, block
         int [models]: the split and the block of each model; models that share both are repeats of one another.
+    n, note
+        The number of samples, and a remark, which go into the result.
+    bounds
+        The smallest and the largest possible mean, at which the interval is cut.
     units
         The interval also holds for other blocks, such as pairs of splits.
     """

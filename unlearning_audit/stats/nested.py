@@ -73,7 +73,7 @@ def _limits(between: float, within: float, upper: int, lower: int) -> tuple[floa
     upper
         The degrees of freedom of ``between``.
     lower
-        Those of ``within``.
+        The degrees of freedom of ``within``.
     """
     never = 1e12  # with so many second degrees of freedom, F is χ²/dof of the first
     h1, g1 = (1 / special.fdtri(upper, never, TAILS) - 1) * (1, -1)

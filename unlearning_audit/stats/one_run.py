@@ -83,12 +83,13 @@ def log_tail(*, right: int, pairs: int) -> float:
 
 
 def p_value(*, guesses: Guesses) -> float:
-    """Return the p-value of the hypothesis that the model is retrained, min(1, attacks·Pr[Bin(r, ½) ≥ W]).
+    """Return the p-value of the hypothesis that the model is retrained: min(1, attacks·Pr[Bin(r, ½) ≥ W]) for W right
+    guesses of r pairs by the best of several ``attacks``.
 
     Parameters
     ----------
     guesses
-        The number W of right guesses of r pairs, and from how many attacks the best was chosen.
+        How many guesses of how many pairs are right.
     """
     return float(np.clip(guesses.attacks * np.exp(log_tail(right=guesses.right, pairs=guesses.pairs)), LEAST, 1.0))
 
@@ -102,13 +103,14 @@ def _lower_bound(value: float, guesses: Guesses) -> Estimate:
 def epsilon_request(*, guesses: Guesses, delta: float = 0.0, models: int = 1) -> Estimate:
     """Return a lower bound on the ε of (ε, δ)-unlearning of the whole request, with confidence 1 − α (`ALPHA`).
 
-    The bound is max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])). If the guesses are of several models, each of them needs
-    that ε, so the bound is divided by their number.
+    For W right guesses of r pairs, the bound is max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])), where ``attacks`` says
+    from how many attacks the best was chosen. If the guesses are of several models, each model needs that ε, so the
+    bound is divided by their number.
 
     Parameters
     ----------
     guesses : Guesses
-        The number W of right guesses of r pairs, and from how many attacks the best was chosen.
+        How many guesses of how many pairs are right.
     delta : float
         δ, at least 0 and below α/attacks; 0 for several models.
     models : int
@@ -124,17 +126,19 @@ def epsilon_request(*, guesses: Guesses, delta: float = 0.0, models: int = 1) ->
 
 def epsilon_replace(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     """Return a lower bound on the ε of (ε, δ)-differential privacy where one record of a pair replaces the other, with
-    confidence 1 − α (`ALPHA`); 0 if nothing is shown.
+    confidence 1 − α (`ALPHA`).
 
-    The bound is the largest ε for which (ε, δ) would give W or more right guesses with probability ≤ α/attacks. For δ =
-    0 it is the log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most f(W) + 2·m·δ·max_i
-    (f(W − i) − f(W))/i. Here f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v], and m counts all pairs, including those that abstain
-    (Steinke, Nasr and Jagielski 2023, theorem 5.2).
+    Let W be the number of right guesses of r pairs that do not abstain. The bound is the largest ε, or 0 if there is
+    none, for which W or more right guesses have a probability of at most α/attacks; ``attacks`` says from how many
+    attacks the best was chosen. Let p = e^ε/(1 + e^ε) and f(v) = Pr[Bin(r, p) ≥ v]. For δ = 0 that probability is at
+    most f(W), so p is Clopper and Pearson's lower limit. For δ > 0 it is at most f(W) + 2·m·δ·max_i (f(W − i) − f(W))/i
+    over i = 1 … W, where m counts all pairs, including those that abstain (Steinke, Nasr and Jagielski 2023, theorem
+    5.2).
 
     Parameters
     ----------
     guesses : Guesses
-        The number W of right guesses of r pairs, how many pairs abstain, and from how many attacks the best was chosen.
+        How many guesses of how many pairs are right.
     delta : float
         δ, from 0 to 1.
 
@@ -142,10 +146,11 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     -------
     Estimate
     """
-    level, low = ALPHA / guesses.attacks, 0.0  # ``low`` = e^ε/(1 + e^ε) of the bound; 0: nothing is shown
+    # ``low``: p of the bound. Below ½, where there is no such ε, its logit is negative; `_lower_bound` raises it to 0.
+    level, low = ALPHA / guesses.attacks, 0.0
     if guesses.right and not delta:
         low = special.betaincinv(guesses.right, guesses.pairs - guesses.right + 1, level)
-    elif guesses.right and _bound_on_tail(guesses, 0.5, delta) <= level:
+    elif guesses.right and _bound_on_tail(guesses, 0.5, delta) <= level:  # p is ½ at ε = 0
         low, high = 0.5, 1.0
         for _ in range(STEPS):
             middle = (low + high) / 2
@@ -154,8 +159,16 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
 
 
 def _bound_on_tail(guesses: Guesses, chance: float, delta: float) -> float:
-    """Return an upper bound on the probability of at least as many right ``guesses`` under (ε, δ)-differential privacy,
-    with ``chance`` = e^ε/(1 + e^ε): f(W) + 2·m·δ·max_i (f(W − i) − f(W))/i, as `epsilon_replace` explains it."""
+    """Return an upper bound on the probability of W or more right guesses under (ε, δ)-differential privacy: f(W) +
+    2·m·δ·max_i (f(W − i) − f(W))/i (`epsilon_replace` explains the symbols).
+
+    Parameters
+    ----------
+    guesses
+        The W right guesses.
+    chance
+        The probability p = e^ε/(1 + e^ε).
+    """
     i = np.arange(1, guesses.right + 1)
     f_w = special.bdtrc(guesses.right - 1.0, guesses.pairs, chance)  # f(W)
     f_less = np.where(i < guesses.right, special.bdtrc(guesses.right - i - 1.0, guesses.pairs, chance), 1.0)  # f(W − i)
@@ -166,14 +179,14 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     """Return a lower bound on the ε of (ε, δ)-differential privacy where a record is added or removed, with confidence
     1 − α (`ALPHA`). Budgets of DP-SGD are of this form.
 
-    The bound is ln((1 + e^ε)/2) with the ε of `epsilon_replace`. If the densities P and P′ of the outputs with either
-    record lie within a factor e^ε of a third one, Q, then min(P, P′) ≥ e^−ε·Q. So at most 1 − e^−ε/2 of the guesses can
-    be right.
+    The bound is ln((1 + e^b)/2), where b is the bound of `epsilon_replace`. The reason, for δ = 0: the densities P and
+    P′ of the outputs with either record lie within a factor e^ε of the density Q without both, so min(P, P′) ≥ e^−ε·Q.
+    Hence at most 1 − e^−ε/2 of the guesses can be right, where b allows e^b/(1 + e^b).
 
     Parameters
     ----------
     guesses : Guesses
-        The number of right guesses of all pairs, how many pairs abstain, and from how many attacks the best was chosen.
+        How many guesses of how many pairs are right.
     delta : float
         δ, from 0 to 1.
 
@@ -182,7 +195,7 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     Estimate
     """
     bound = epsilon_replace(guesses=guesses, delta=delta).value
-    return _lower_bound(np.logaddexp(0.0, bound) - np.log(2), guesses)
+    return _lower_bound(np.logaddexp(0.0, bound) - np.log(2), guesses)  # logaddexp(0, b) = ln(1 + e^b)
 
 
 def detectable(*, pairs: int, attacks: int = 1) -> float:
@@ -244,7 +257,7 @@ def best_of(*, guesses: OfAttacks) -> tuple[int, Guesses]:
     number : int
         The index k of the attack, or ~k if it is reversed.
     count : Guesses
-        Its right guesses, after the reversal if there is one.
+        The right guesses of this attack, after the reversal if there is one.
     """
     counts = [count(guesses=row) for row in guesses]
     candidates = counts + [replace(row, right=row.pairs - row.right) for row in counts]
@@ -257,8 +270,13 @@ def p_of_all(*, guesses: OfAttacks) -> Float[np.ndarray, "attacks"]:
     """Return p-values of all attacks, corrected for their number and for both directions (Bonferroni): float64
     [attacks].
 
-    ``guesses`` int8 [attacks, pairs], from `guess`. Each attack is taken in the direction in which more of its guesses
-    are right. The least of the p-values is that of the attack and direction that `best_of` chooses.
+    Each attack is taken in the direction in which more of its guesses are right. The least of the p-values is that of
+    the attack and direction that `best_of` chooses.
+
+    Parameters
+    ----------
+    guesses
+        int8 [attacks, pairs]: the guesses of each attack, from `guess`.
     """
     counts = [count(guesses=row) for row in guesses]
     tails = [log_tail(right=max(row.right, row.pairs - row.right), pairs=row.pairs) for row in counts]
@@ -283,7 +301,7 @@ def chosen_on_half(*, guesses: OfAttacks, rng: np.random.Generator) -> tuple[int
     number : int
         The index k of the attack, or ~k if it is reversed.
     count : Guesses
-        Its right guesses on the other half, after the reversal if there is one.
+        The right guesses of this attack on the other half, after the reversal if there is one.
     """
     choosing = _random_half(guesses.shape[1], rng)
     number, _ = best_of(guesses=guesses[:, choosing])

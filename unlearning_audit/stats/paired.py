@@ -89,9 +89,11 @@ class Spread:
     Parameters
     ----------
     sampled
-        float64 [K]: the variance over samples, with its degrees of freedom ``dof`` [K].
+        float64 [K]: the variance over samples.
+    dof
+        float64 [K]: the degrees of freedom of ``sampled``.
     layers
-        First of models, then of units, the ``dof`` of each `Layer` and its ``variances`` float64 [3, K].
+        First of models, then of units: the degrees of freedom of the `Layer`, and its ``variances`` float64 [3, K].
     """
 
     sampled: np.ndarray
@@ -102,14 +104,15 @@ class Spread:
         """Return the squared half-widths of intervals of the K numbers, which miss the truth with probability ``tail``
         on either side: float64 [K].
 
-        ``units`` False: leave out the variance between units (parts of the study that share nothing but samples), which
-        is 0 if a method is retraining. Each result is the largest of up to three: over samples, over samples and
-        models, over samples and units.
+        Each result is the largest of up to three: over samples, over samples and models, over samples and units.
 
         Parameters
         ----------
         tail
             A number or float64 [K].
+        units
+            False: leave out the variance between units (parts of the study that share nothing but samples), which is 0
+            if a method is retraining.
         """
         t_squared = stats.t_quantile(p=tail, dof=self.dof) ** 2
         square: np.ndarray = t_squared * self.sampled
@@ -126,10 +129,10 @@ class Spread:
         """Return how much of the standard deviation between models is not noise of samples: a ratio of standard
         deviations from 0 to 1, float64 [K].
 
-        It is √(1 − N/M), and 0 where N ≥ M: M is the variance between models, N the part of it that is noise of
-        samples. `Distances.correlation` and `draw_by_number` weight the covariance between models by it.
+        With M the variance between models, and N the part of it that is noise of samples, the ratio is √(1 − N/M), and
+        0 where N ≥ M. `Distances.correlation` and `draw_by_number` weight the covariance between models by it.
         """
-        between, shared, _ = self.layers[0][1]
+        between, shared, _ = self.layers[0][1]  # the variances of the layer of models
         noise = np.maximum(self.sampled - shared, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.sqrt(np.where(between > noise, 1 - noise / between, 0.0))
@@ -183,8 +186,8 @@ class Distances:
 
     @property
     def errors(self) -> Float[np.ndarray, "K"]:
-        """Return standard errors over samples, models and units, float64 [K]: the largest that samples, models or units
-        show."""
+        """Return the standard error of each number, float64 [K]: the largest of those over samples, over samples and
+        models, and over samples and units."""
         variance = self.sampled
         for layer in (self.models, self.units):
             between, shared, _ = layer.variances
@@ -192,10 +195,15 @@ class Distances:
         return np.asarray(np.sqrt(variance))
 
     def half_widths(self, *, level: float | np.ndarray = LEVEL, units: bool = True) -> Float[np.ndarray, "K"]:
-        """Return half-widths of intervals of single numbers at ``level`` (a number or float64 [K]), float64 [K].
+        """Return the half-width of the interval of each number alone, float64 [K].
 
-        ``units`` False: leave out the variance between units (parts of the study that share nothing but samples), which
-        is 0 if a method is retraining.
+        Parameters
+        ----------
+        level
+            The level of the intervals: a number, or float64 [K].
+        units
+            False: leave out the variance between units (parts of the study that share nothing but samples), which is 0
+            if a method is retraining.
         """
         tail = (1 - np.asarray(level, dtype=np.float64)) / 2
         return np.asarray(np.sqrt(self.spread.squares(tail, units=units)))
@@ -203,6 +211,7 @@ class Distances:
     @cached_property
     def spread(self) -> Spread:
         """Return the variances over samples, models and units from which half-widths are computed."""
+        # 1e9 degrees of freedom stand for inf, where no influence differs from 0.
         dof = np.minimum(stats.squares_dof(self.influence), 1e9)
         return Spread(self.sampled, dof, tuple((layer.dof, layer.variances) for layer in (self.models, self.units)))
 

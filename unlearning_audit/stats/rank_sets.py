@@ -11,8 +11,8 @@ from unlearning_audit.stats.shapes import Bool, Int
 def proven(
     *, distances: Distances, rng: np.random.Generator, draws: int = simultaneous.DRAWS
 ) -> Bool[np.ndarray, "J J"]:
-    """Return whether method i (row) is proven to have a larger number than method j (column), in these units and in
-    others.
+    """Return whether method i (row) is proven to have a larger number than method j (column), for other units than the
+    audited ones as well.
 
     With probability .95 every proven comparison is true. All J·(J − 1) one-sided comparisons are tested at once in
     steps: proven ones leave the family, which lowers the critical value of the rest (Romano and Wolf 2005; Mogstad,
@@ -53,7 +53,7 @@ def rank_ranges(larger: Bool[np.ndarray, "J J"]) -> tuple[Int[np.ndarray, "J"], 
     """Return the best and the worst rank that each of J methods may have, int64 [J] each; rank 1 has the largest
     number.
 
-    With probability .95 every method's true rank (1 + how many are truly better) lies in its set.
+    With probability .95 every method's true rank (1 + how many are truly better) lies in this range.
 
     Parameters
     ----------

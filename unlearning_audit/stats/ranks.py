@@ -61,10 +61,10 @@ def kendall(*, x: Vector, y: Vector, level: float = LEVEL) -> Estimate:
 
 
 def _fisher(value: float, n: int, variance: float, level: float) -> Estimate:
-    """Return a correlation ``value`` of ``n`` pairs with its interval, which is symmetric in artanh, where it has this
-    ``variance``.
+    """Return a correlation ``value`` of ``n`` pairs with its interval at ``level``. The interval is symmetric on the
+    scale of artanh, on which the correlation has this ``variance``.
 
-    An interval of ±1 includes that end. Limits are NaN if ``variance`` is.
+    The interval of a correlation of ±1 ends there. Limits are NaN if ``variance`` is NaN.
     """
     if np.isnan(variance):
         return Estimate(value, np.nan, np.nan, n, f"{n} pairs are too few for an interval")

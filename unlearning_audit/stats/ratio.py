@@ -46,6 +46,8 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
     if not none > distances.half_widths()[1]:
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, (distances.note, UNBOUNDED))))
 
+    centre = np.arctan2(method, none)  # the angle of the estimate, at which nothing differs from 0
+
     def outside(angle: np.ndarray) -> np.ndarray:
         """Return whether cos(angle)·method − sin(angle)·none differs from 0, for each angle; λ is tan(angle)."""
         rows = distances.combined(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
@@ -54,7 +56,6 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
         wider = np.where(angle < centre, 1 + (factor - 1) * np.cos(angle), 1.0)
         return np.asarray(np.abs(rows.value) > wider * rows.half_widths())
 
-    centre = np.arctan2(method, none)  # the angle of the estimate, at which nothing differs from 0
     # From the centre to both sides, the first angle outside is sought on a grid. The last angle of the grid is always
     # outside: it tests doing nothing alone, which is significant. Then the limit is found by bisection.
     angles = np.linspace(centre, [-np.pi / 2, np.pi / 2], GRID + 1)

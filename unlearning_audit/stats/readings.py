@@ -13,12 +13,13 @@ from unlearning_audit.stats.shapes import Bool, Float, Int, Mask, Matrix
 class Question:
     """A membership test on all target models.
 
-    ``score`` float64 [targets, samples], a log-likelihood ratio or log-odds (above 0 means positive).
-
     Parameters
     ----------
+    score
+        float64 [targets, samples]: a log-likelihood ratio or log-odds; the test calls a sample positive if it is above
+        0.
     positive, negative
-        bool [targets, samples].
+        bool [targets, samples]: the samples of either kind, such as members and non-members.
     missing
         Why the test could not be run, or "".
     unit
@@ -36,8 +37,7 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
     """Return ``accuracy``, ``auc`` and ``tpr_at_…pct_fpr`` of a test, by name: means over targets, or NaN with the
     reason.
 
-    Targets without positive or without negative samples are left out. If one target cannot resolve an FPR but all
-    together can, one threshold is used for all of them.
+    Targets without positive or without negative samples are left out. ``accuracy`` is that of the test's own decisions.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimat
     """Return the TPR of a test at each ``fpr``, by FPR: the mean over targets, or NaN with the reason.
 
     Targets without positive or without negative samples are left out. If one target cannot resolve an FPR but all
-    together can, one threshold is used for all of them.
+    together can, one threshold is used for all of them (by `tpr_at`).
     """
     sides = _usable_targets(test)
     if isinstance(sides, str):

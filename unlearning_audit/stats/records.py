@@ -89,16 +89,16 @@ def against_retrained(
     """Return p-values of the hypothesis that models are at most as sure of each record as retrained ones.
 
     Use it where forgotten and held-out records are not a random draw, so that held-out records cannot serve as a
-    reference. The test is Student's t of the difference of means, with others − 1 degrees of freedom. The variance is
-    that of the retrained models times (1/models + 1/others). Each record is compared with itself; p is ½ where the two
-    means are equal.
+    reference. The test is Student's t of the difference of means, with n − 1 degrees of freedom, for m audited and n
+    retrained models. The variance is that of the retrained models times (1/m + 1/n). Each record is compared with
+    itself; p is ½ where the two means are equal.
 
     Parameters
     ----------
     audited : float [models, records]
         Numbers that are about normal over models, such as φ (Carlini et al. 2022).
-    retrained : float [others, records]
-        The same numbers by retrained models, at least two.
+    retrained : float [retrained models, records]
+        The numbers of the same records by retrained models, at least two.
 
     Returns
     -------

@@ -103,7 +103,7 @@ def planned(design: Design, *, dimension: str, times: float) -> Design:
     Parameters
     ----------
     dimension
-        Which of the three, one of `DIMENSIONS`.
+        What is multiplied, one of `DIMENSIONS`.
     """
     field = {PAIRS: "units", MODELS: "models", SAMPLES: "samples"}[dimension]
     return replace(design, **{field: round(getattr(design, field) * times)})
@@ -176,7 +176,7 @@ def least_distance(*, components: Components, design: Design, chance: Components
     components
         The variance components of the distance.
     chance
-        Those of the distance if the method is retraining (None: ``components``).
+        The variance components of the distance if the method is retraining (None: ``components``).
     """
     # If the method is retraining, its distance varies by samples and models only, so the variance between units (pairs)
     # is no part of the test. The error of a distance that is not 0 contains it: the distance may differ between units.

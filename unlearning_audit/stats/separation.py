@@ -47,7 +47,8 @@ def auc(*, score: Matrix, positive: Matrix, negative: Matrix) -> crossed.PerMode
 def tpr_at_fpr(
     *, score: Matrix, positive: Matrix, negative: Matrix, fpr: float
 ) -> tuple[crossed.PerModel, Float[np.ndarray, "models"]]:
-    """Return the largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism.
+    """Return the largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and how much too high it is expected
+    to be (its optimism).
 
     Influence: that of TPR − slope·FPR, because a sample that moves the threshold moves the TPR by the slope of the ROC
     curve there. The slope is measured from one standard error of the FPR below ``fpr`` to one above. Optimism: the

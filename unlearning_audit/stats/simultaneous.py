@@ -33,9 +33,9 @@ def root(covariance: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
 def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) -> Float[np.ndarray, "K"]:
     """Return p-values of K numbers adjusted for choosing the largest, float64 [K].
 
-    The adjusted p-value is the probability that the largest deviation of all is at least the deviation of this p. It
-    never exceeds Bonferroni's, which it equals where there are too few draws. Source: Westfall and Young 1993, single
-    step.
+    The adjusted p-value of a number is the probability that the largest |deviation| of all K reaches the one to which
+    the number's own p-value belongs. It never exceeds Bonferroni's, which it equals where there are too few draws.
+    Source: Westfall and Young 1993, single step.
 
     Parameters
     ----------
@@ -101,13 +101,11 @@ def together(
 ) -> Together:  # fmt: skip
     """Return intervals and p-values of several distances that hold together; those of a single distance are its own.
 
-    With None, the errors of ``distances`` serve there, too.
-
     Parameters
     ----------
     chance
         The same distances with the errors that they would have if all of them were 0, for p-values and for
-        ``null_half``.
+        ``null_half``; None: the errors of ``distances`` serve there, too.
     """
     null, count = chance or distances, len(distances.value)
     # Levels of single intervals with which all hold together, by their own errors and by those of ``null``.

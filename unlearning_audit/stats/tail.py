@@ -85,7 +85,7 @@ def variance_by_chance(*, heldout: int, share: float) -> tuple[float, float]:
     heldout
         The number n of held-out samples.
     share
-        The share of them above the threshold.
+        The share of held-out samples above the threshold.
     """
     rank = share * (heldout + 1)
     low = int(rank)
@@ -100,18 +100,26 @@ def _higher_and_equal(values: np.ndarray, ordered: np.ndarray) -> tuple[np.ndarr
     """Return how many of the ``ordered`` scores are above each of ``values``, and how many equal it, int64 [values]
     each.
 
-    ``ordered`` float64 [n]: scores in rising order.
+    Parameters
+    ----------
+    ordered
+        float64 [n]: scores in rising order.
     """
     left, right = (np.searchsorted(ordered, values, side=end) for end in ("left", "right"))
     return len(ordered) - right, right - left
 
 
 def _probability_above(higher: np.ndarray, equal: np.ndarray, rank: float, more: int) -> np.ndarray:
-    """Return the probability that each value is among the ``rank`` largest scores, from its numbers of ``higher`` and
-    ``equal`` scores; ties are decided at random.
+    """Return the probability that each value is among the ``rank`` largest scores, where ties are decided at random.
 
-    ``rank`` need not be whole: the result interpolates between the two nearest ranks. ``more`` = 1: the value itself is
-    not one of the scores; 0: it is one of them.
+    Parameters
+    ----------
+    higher, equal
+        int64 [values]: how many scores are above each value, and how many equal it.
+    rank
+        How many scores count as the largest. If it is not whole, the result interpolates between the two nearest ranks.
+    more
+        1 if the value itself is not one of the scores, 0 if it is.
     """
     low, ties = int(rank), np.maximum(equal + more, 1)
     p_low, p_high = (np.minimum(np.maximum((whole - higher) / ties, 0.0), 1.0) for whole in (low, low + 1))

@@ -30,11 +30,14 @@ KNOWN = 10**9
 class Models:
     """K numbers of each of some models, with the influence of each sample on them.
 
-    ``value`` float64 [K, models], ``influence`` float64 [K, models, samples] and ``imagined`` float64 [K, models, k],
-    the influence of imaginary samples, added so that no variance is 0 by chance.
-
     Parameters
     ----------
+    value
+        float64 [K, models]: the numbers.
+    influence
+        float64 [K, models, samples]: the influence of each sample.
+    imagined
+        float64 [K, models, k]: the influence of imaginary samples, added so that no variance is 0 by chance.
     unit
         int [models]: models of different units share nothing but samples.
     split
@@ -60,13 +63,14 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     """Return audited − reference of K numbers twice: with the errors that both groups of models show, and with the
     errors that hold if both groups are models of one kind.
 
-    Models of different units share nothing but samples; models of one unit and one split repeat each other. Let S be
-    the variance between models of one (unit, split), and m and n the numbers of audited and reference models there. The
-    first result, for intervals, has variance S_audited/m + S_reference/n. Its degrees of freedom are the smaller of
-    both (Welch's lie between that and their sum). A group without repeats is assumed to vary as the other. Differences
-    between units and splits add to this variance. The second result, for tests, has variance S_reference·(1/m + 1/n),
-    from reference models alone if these have repeats. If neither group has repeats, the variance of models is unknown
-    and has 0 degrees of freedom (``dof``), unless a ``covariance`` is given.
+    Models of different units share nothing but samples; models of one unit and one split repeat each other. If the two
+    groups differ in their units or splits, all models of a group count as repeats. Let S be the variance between models
+    of one (unit, split), and m and n the numbers of audited and reference models there. The first result, for
+    intervals, has variance S_audited/m + S_reference/n, to which differences between units add. Its degrees of freedom
+    are the smaller of both (Welch's lie between that and their sum). A group without repeats is assumed to vary as the
+    other. The second result, for tests, has variance S_reference·(1/m + 1/n), from reference models alone if these have
+    repeats. If neither group has repeats, the variance of models is unknown and has 0 degrees of freedom (``dof``),
+    unless a ``covariance`` is given.
 
     Parameters
     ----------
@@ -111,8 +115,13 @@ class _Averaged:
     Parameters
     ----------
     count
-        int64 [places]: how many models each place has; ``value`` float64 [K, places], ``influence`` float64 [K, places,
-        samples] and ``imagined`` float64 [K, places, k] (of imaginary samples): the means.
+        int64 [places]: how many models each place has.
+    value
+        float64 [K, places]: the means.
+    influence
+        float64 [K, places, samples]: the means of the influences of samples.
+    imagined
+        float64 [K, places, k]: the means of the influences of imaginary samples.
     alone
         float64 [K, places]: the sum over a place's models of Σ influence² of one model, which is what Σ influence²
         would be if no two models had a sample in common.
@@ -130,10 +139,15 @@ class _Averaged:
 
 
 def _means_over_models(side: Models, places: list[tuple[int, int]] | None) -> _Averaged:
-    """Return the means over the models of each of the ``places``, (unit, split) each, or over all models if ``places``
-    is None; with how models of one place vary.
+    """Return the means over the models of each place, and how models of one place vary.
 
-    Where no place has two models, this covariance is the known one, or zero with 0 degrees of freedom.
+    Where no place has two models, the covariance between models of one place is ``side.covariance``; without this, it
+    is zero with 0 degrees of freedom.
+
+    Parameters
+    ----------
+    places
+        The (unit, split) of each place; None: all models are in one place.
     """
     place_of_model = np.zeros(len(side.unit), np.int64)
     if places is not None:
@@ -181,4 +195,5 @@ def _model_layers(
     # If audited models show their own variance, that of the retrained one is still known, not estimated.
     known = between[1] if dof < reference_dof == KNOWN else None
     of_both = Layer(between[0] + between[1], sampled - noise, dof, known)
+    # Samples move models of one kind alike, so they add nothing to a difference of such models.
     return of_both, Layer(reference_covariance * sum(scale), np.zeros_like(sampled), reference_dof)
