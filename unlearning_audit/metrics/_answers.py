@@ -17,7 +17,6 @@ def overlap(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     computed once for an evaluation. Raises NoAnswerError where a method left no models, and ValueError for data without
     a tokenizer.
     """
-
     return evaluation.cached("overlap", files, lambda: overlap_of(evaluation.data, of_files(files)))
 
 
@@ -45,7 +44,7 @@ def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
         Every model has as many answers as are in the file with the fewest.
         """
         of_models = [answers for path in files for answers in _by_model(Sampled.read(path))]
-        count = min((tokens.shape[1] for _, tokens in of_models), default=0)
+        count = min(tokens.shape[1] for _, tokens in of_models)
         kth_answers = ([(index, tokens[:, k]) for index, tokens in of_models] for k in range(count))
         overlaps = [overlap_of(evaluation.data, answers) for answers in kth_answers]
         return np.stack([of_kth[..., 0] for of_kth in overlaps], axis=-1)  # recall is the first of the three numbers

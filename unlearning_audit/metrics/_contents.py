@@ -26,9 +26,9 @@ class Unseen:
     Parameters
     ----------
     samples
-        int64 [held out]: their numbers.
+        int64 [held out]: the numbers of the samples.
     score
-        float64 [held out]: how familiar they are to these models.
+        float64 [held out]: how familiar the samples are to these models.
     """
 
     samples: np.ndarray
@@ -52,7 +52,7 @@ class Unseen:
 #: One forgotten record: its values by the columns of `evaluation.records`.
 Line = dict[str, Any]
 
-#: ((pair, split) of a list, sample) → −log p of each of the sample's scored tokens, float64 [tokens]; None if unknown.
+#: ((pair, split), sample) → −log p of each of the sample's scored tokens, float64 [tokens]; None if unknown.
 Surprise = Callable[[tuple[int, int], int], np.ndarray | None]
 
 
@@ -61,31 +61,30 @@ def with_contents(
     surprise: Surprise = lambda place, sample: None,
 ) -> list[Line]:  # fmt: skip
     """Return the lines with ``kind`` and ``content`` added to the ``most`` recognised records with the least p-values,
-    then the line of a never-seen record to show beside each of these records, as long as its list has one left. The
-    given lines are changed.
+    then a line for a never-seen record to show beside each of these records. The given lines are changed.
 
-    The list of a record is its (pair, split). A recognised record that several lists contain is shown once. A list
-    shows none of its never-seen records twice.
+    A record that is recognised in several splits is shown once. The never-seen record comes from the same (pair,
+    split), which shows none of its never-seen records twice. It is left out if there is none left.
 
     Parameters
     ----------
     unseen
-        (pair, split) → the held-out samples of the list, None: there are none to show.
+        (pair, split) → its held-out samples; None: there are none to show.
     surprise
-        Returns −log p of the tokens of a record.
+        Returns −log p of the tokens of a record, given its (pair, split) and its number; None if unknown.
     """
     recognised = [line for line in lines if line["recognised"]]
     shown: set[int] = set()
     used: dict[tuple[int, int], set[int]] = {}
     beside = []
     for line in sorted(recognised, key=lambda line: (line["p"], -line["score"])):
-        if len(shown) == most or line["sample"] in shown:  # another list may contain a record that was shown
+        if len(shown) == most or line["sample"] in shown:  # another split may have shown it
             continue
         shown.add(line["sample"])
         place = line["pair"], line["split"]
         line["kind"], line["content"] = content(data, line["sample"], surprise(place, line["sample"]))
-        # A never-seen record beside it, if there is one left: ``heldout`` are those of this list, ``used_here`` those
-        # of them that it has shown already.
+        # A never-seen record beside it, if there is one left: ``heldout`` are the never-seen records of this split,
+        # ``used_here`` those of them that are shown already.
         heldout, used_here = (unseen or {}).get(place), used.setdefault(place, set())
         position = None if heldout is None else heldout.most_familiar(line["label"], data.y, used_here)
         if heldout is not None and position is not None:
@@ -126,9 +125,14 @@ def surprise(evaluation: Evaluation) -> Surprise:
 def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tuple[str, str]:
     """Return kind and content of one record, so that it can be shown: a PNG as a data URI, its text, or its numbers.
 
-    ``surprise`` float64 [scored tokens], or None: if it is given, the content is a JSON list of each token with its
-    value. Without a tokenizer, the text is the numbers of its tokens. Features that form a square with values from 0 to
-    1 are shown as a picture. Long texts and rows of numbers are cut.
+    Without a tokenizer, the text is the numbers of its tokens. Features that form a square with values from 0 to 1 are
+    shown as a picture. Long texts and rows of numbers are cut.
+
+    Parameters
+    ----------
+    surprise
+        float64 [scored tokens]: −log p of each token, or None. If it is given, the content of a text is a JSON list of
+        each token with its value.
     """
     x = data.x[sample]
     if x.dtype.kind == "i":
@@ -152,7 +156,8 @@ def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tupl
 
 
 def _tokens(tokenizer: Any, ids: list[int], nats: np.ndarray) -> list[tuple[str, float | None]]:
-    """Return the text of each token of ``ids`` with its surprise in ``nats`` float64 [tokens], None where that is NaN.
+    """Return the text of each token of ``ids`` with its −log p from ``nats`` float64 [tokens], None where that is NaN;
+    of the first `LETTERS` letters only.
 
     A character that consists of several tokens stands with the last of them, because the first ones alone are decoded
     as replacement characters.

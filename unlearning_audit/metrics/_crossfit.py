@@ -14,14 +14,15 @@ def quality(
     game: _game.Game, decisions: Sequence[np.ndarray], reading: crossed.Reading, *, rng: np.random.Generator,
     halvings: int = 20,
 ) -> tuple[stats.Estimate, np.ndarray]:  # fmt: skip
-    """Return the cross-fitted Q, and the weight of each adversary in it, float64 [adversaries].
+    """Return Q = 1 − the largest absolute advantage of an adversary, cross-fitted, and the weight of each adversary in
+    it, float64 [adversaries].
 
     The adversary and its sign are chosen on a random half of the forgotten and held-out samples and of each split's
     models, and evaluated on the rest. A sample lies in the same half in all models. Where a split has one model, only
-    samples are halved. The result is the average over ``halvings`` halvings, with four directions in each. The maximum
-    in Q is chosen and evaluated on the same samples; this estimate, 1 − Σ weight·advantage, is unbiased for the chosen
-    adversaries. A weight says how often the adversary was chosen, signed by the direction chosen with it (the absolute
-    values sum to at most 1).
+    samples are halved. The result is the average over ``halvings`` halvings, with four directions in each. Unlike a Q
+    whose adversary is chosen and evaluated on the same samples, this estimate, 1 − Σ weight·advantage, is unbiased for
+    the chosen adversaries. A weight says how often the adversary was chosen, signed by the direction chosen with it
+    (the absolute values sum to at most 1).
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def quality(
     decisions
         Bool [models, samples] per adversary.
     reading
-        Their advantages on all samples and models, from which the interval comes.
+        The advantages of the adversaries on all samples and models, from which the interval comes.
     """
     samples = len(game.columns)
     # Step 1: halve samples and models. bool [halvings, samples]: the order of random numbers is a random permutation.

@@ -27,8 +27,8 @@ def strongest(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
-    """Return ε by equation (1) for every attack on ``positives`` positives and ``negatives`` negatives, two counts:
-    float64 [(positives + 1) · (negatives + 1)], read-only.
+    """Return ε (competition, equation 1) of every attack on ``positives`` positives and ``negatives`` negatives, two
+    counts: float64 [(positives + 1) · (negatives + 1)], read-only.
 
     Entry ``tp · (negatives + 1) + fp`` belongs to an attack that accepts ``tp`` of the positives and ``fp`` of the
     negatives. It is inf for perfect separation, −inf (discarded) if exactly one error rate is zero, and otherwise at
@@ -46,17 +46,25 @@ def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
 def epsilons(*, unlearned: np.ndarray, retrained: np.ndarray, rule: Rule = "exact", delta: float = 1e-5) -> np.ndarray:
     """Return ε of each forget sample, the strongest of all single- and double-threshold attacks: float64 [samples].
 
-    ``unlearned`` float [models, samples] and ``retrained`` float [other models, samples] hold phi. The two numbers of
-    models may differ; each rate is taken over its own. An attack says of each model to which population it belongs.
-    With a single threshold t, it assigns phi ≥ t to the population of larger median. With a double threshold, it
-    assigns l ≤ phi ≤ r to the population of smaller range w; r lies within `BUFFER` of the maximum of that population,
-    and r − l within `BUFFER` of w.
+    An attack says of each model to which population it belongs. With a single threshold t, it assigns phi ≥ t to the
+    population of larger median. With a double threshold (l, r), it assigns l ≤ phi ≤ r to the population of smaller
+    range w. The published box limits l and r: r lies within `BUFFER` of the maximum of that population, and r − l
+    within `BUFFER` of w.
 
     ``rule="grid"`` takes the published thresholds, `PER_UNIT` of them per unit of phi. ``"exact"`` takes every set of
-    scores that any thresholds of the same box select; it is never below the grid and costs less. Both give `CAP` where
-    one range is below a hundredth of the other, and 0 where every attack is discarded or all phi of a sample are equal.
+    scores that any thresholds of the box select; it is never below the grid and costs less. Both give `CAP` where one
+    range is below a hundredth of the other, and 0 where every attack is discarded or all phi of a sample are equal.
 
-    Raises ValueError for fewer than two models on a side, or phi that is not finite.
+    Parameters
+    ----------
+    unlearned, retrained
+        float [models, samples]: phi of the two populations. Their numbers of models may differ; an error rate is the
+        share of the models of one population.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two models of a population, no sample, or phi that is not finite.
     """
     check_phi(unlearned, retrained)
     u, r = (np.asarray(phi, np.float64).T for phi in (unlearned, retrained))
@@ -87,20 +95,24 @@ def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
 
 
 def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: float) -> np.ndarray:
-    """Return ε of each sample, float64 [samples], over all sets of scores that the thresholds of the box can select.
+    """Return ε of each sample, float64 [samples]: the largest over all attacks with a single threshold, and over all
+    with a double threshold in the published box.
 
-    Let t be the scores of both in rising order, top and width the maximum and the range of ``inner``, and b = `BUFFER`.
-    The box asks of a double threshold (l, r), which accepts the scores from l to r, that r lies in [top − b, top + b]
-    and r − l in [width − b, width + b]. So (l, r) accepts exactly t_i … t_j if l lies in (t_{i−1}, t_i] and r in
-    [max(t_j, top − b), min(t_{j+1}, top + b)]. As l and r vary in these two intervals, r − l takes every value between
-    its least and its largest one. So some (l, r) in them is in the box if this range meets [width − b, width + b].
+    Let t be the scores (phi) of both populations in rising order, top and width the maximum and the range of ``inner``,
+    and b = `BUFFER`. The box asks of a double threshold (l, r), which accepts the scores from l to r, that r lies in
+    [top − b, top + b] and r − l in [width − b, width + b]. Now (l, r) accepts exactly t_i … t_j if l lies in (t_{i−1},
+    t_i] and r in [t_j, t_{j+1}), of which the box leaves [max(t_j, top − b), min(t_{j+1}, top + b)]. As l and r vary in
+    these two intervals, r − l takes every value between its least and its largest one. So some (l, r) in them is in the
+    box if this range meets [width − b, width + b].
 
     Parameters
     ----------
-    inner, outer
-        float64 [samples, models]: phi of the population of smaller range, which is to be accepted, and of the other.
+    inner
+        float64 [samples, models]: phi of the population of smaller range, which is to be accepted.
+    outer
+        float64 [samples, other models]: phi of the other population.
     higher
-        bool [samples]: whether the population of smaller range has the larger median.
+        bool [samples]: whether ``inner`` has the larger median.
     """
     # Step 1: the scores t [samples, scores], and which of them may be the first and the last of an accepted set.
     both = np.hstack([inner, outer])
@@ -140,18 +152,29 @@ def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: floa
 def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> float:
     """Return ε of one sample over the published grid of thresholds, `PER_UNIT` of them per unit of phi.
 
+    Single thresholds lie between the least and the largest phi. A double threshold has its right end within `BUFFER` of
+    the maximum of ``inner``, and its width within `BUFFER` of the range of ``inner``.
+
     Parameters
     ----------
-    inner, outer
-        float64 [models]: phi of the population of smaller range, which is to be accepted, and of the other.
+    inner
+        float64 [models]: phi of the population of smaller range, which is to be accepted.
+    outer
+        float64 [other models]: phi of the other population.
     higher
-        Whether the former has the larger median.
+        Whether ``inner`` has the larger median.
     """
     table = epsilon_table(len(inner), len(outer), delta)
 
     def grid(low: float, high: float) -> np.ndarray:
         """Return the thresholds from ``low`` to ``high``."""
         return np.linspace(low, high, int(np.ceil((high - low) * PER_UNIT)))
+
+    thresholds = grid(min(inner.min(), outer.min()), max(inner.max(), outer.max()))
+    width = np.ptp(inner)
+    # Every right end with every left end, [right ends, left ends].
+    right = grid(inner.min() + width - BUFFER, inner.max() + BUFFER)[:, None]
+    left = right - width + grid(-BUFFER, BUFFER)
 
     def largest(count: Callable[[np.ndarray], np.ndarray]) -> float:
         """Return the largest ε of some attacks; ``count``, given sorted scores, returns how many each attack
@@ -169,10 +192,6 @@ def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> f
         count = np.searchsorted(scores, right, "right") - np.searchsorted(scores, left)
         return np.asarray(np.maximum(count, 0))
 
-    thresholds = grid(min(inner.min(), outer.min()), max(inner.max(), outer.max()))
-    width = np.ptp(inner)
-    right = grid(inner.min() + width - BUFFER, inner.max() + BUFFER)[:, None]
-    left = right - width + grid(-BUFFER, BUFFER)
     return max(largest(beyond), largest(between), 0.0)
 
 
@@ -216,10 +235,14 @@ def epsilon_bounds(
 ) -> np.ndarray:
     """Return a lower bound on each forget sample's ε, float64 [samples]; each holds with probability ≥ ``confidence``.
 
-    ``unlearned`` and ``retrained`` are two disjoint halves of a population each, phi float64 [models, samples]. The
-    rule (single or double threshold, and which population it calls positive) is chosen on the first halves. Its rates
-    are bounded on the second halves, so the choice needs no correction. The largest bound of S samples does need one:
-    pass 1 − (1 − confidence)/S (Bonferroni).
+    The rule (single or double threshold, and which population it calls positive) is chosen on the first half of each
+    population. Its rates are bounded on the second halves, so the choice needs no correction. The largest bound of S
+    samples does need one: pass 1 − (1 − confidence)/S (Bonferroni).
+
+    Parameters
+    ----------
+    unlearned, retrained
+        The two disjoint halves of each population: phi, float64 [models, samples].
     """
     samples = zip(*(half.T for half in (*unlearned, *retrained)), strict=True)
     return np.array([_bound(u, u_test, r, r_test, delta, confidence) for u, u_test, r, r_test in samples])
@@ -233,9 +256,9 @@ def _bound(
     Parameters
     ----------
     u, r
-        float64 [models]: phi of the unlearned and retrained models by which the rule is chosen.
+        float64 [models]: phi of the unlearned and of the retrained models by which the rule is chosen.
     u_test, r_test
-        Of those on which its rates are bounded.
+        float64 [models]: phi of the unlearned and of the retrained models on which the rates of the rule are bounded.
     """
     # A rule accepts an interval of phi, either that of unlearned or that of retrained models.
     for_u, for_r = _best_interval(u, r, delta, confidence), _best_interval(r, u, delta, confidence)
@@ -251,11 +274,15 @@ def _best_interval(
     positive: np.ndarray, negative: np.ndarray, delta: float, confidence: float
 ) -> tuple[float, float, float]:
     """Return the largest lower bound on ε over all rules "phi lies in an interval", and the lower and upper end of the
-    best interval, midway between scores.
+    best interval.
 
-    ``positive`` and ``negative`` float [models]: phi of the models that the rule should and should not accept. An
-    interval may be open on a side, so single thresholds are included. Only intervals that begin and end at positives
-    are compared, because widening one to negatives never makes it better.
+    Ends lie midway between two scores (phi), or are infinite, so that single thresholds are included. Only intervals
+    whose first and last score are of positives are compared, because widening one to negatives never makes it better.
+
+    Parameters
+    ----------
+    positive, negative
+        float [models]: phi of the models that the rule should accept, and of those that it should not.
     """
     scores = np.unique(np.concatenate([positive, negative]))
     edges = np.concatenate([[-np.inf], (scores[:-1] + scores[1:]) / 2, [np.inf]])

@@ -17,9 +17,10 @@ class Game:
     Parameters
     ----------
     forget, heldout
-        float64 [models, samples]: the sensitivity distribution over forgotten and over held-out samples, 0 elsewhere.
-        Their columns are the samples of positive weight that some model forgot or held out; ``columns`` int [samples]
-        are the numbers of these samples among all.
+        float64 [models, samples]: the sensitivity distribution over forgotten and over held-out samples, 0 elsewhere,
+        for the samples of positive weight that some model forgot or held out.
+    columns
+        int [samples]: the numbers of these samples among all.
     split
         int [models]: the split of each model, from 0.
     block
@@ -34,10 +35,11 @@ class Game:
 
 
 def of_models(target: Membership) -> Game:
-    """Return the game of the target models from their memberships.
+    """Return the game of the target models from their memberships: an adversary guesses whether a sample that is drawn
+    was forgotten or held out.
 
-    A split is one value of ``split`` and ``block`` together; ``weight`` is the sensitivity distribution up to a factor,
-    None for uniform. Raises ValueError where a model has no forgotten or no held-out sample to draw.
+    A split is one value of ``block`` and ``split`` together. ``target.weight`` is the sensitivity distribution up to a
+    factor, None for uniform. Raises ValueError where a model has no forgotten or no held-out sample to draw.
     """
     weight = np.ones(target.forget.shape[1]) if target.weight is None else np.asarray(target.weight, dtype=np.float64)
     columns = np.flatnonzero((target.forget | target.heldout).any(axis=0) & (weight > 0))

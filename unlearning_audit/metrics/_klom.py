@@ -28,16 +28,17 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
     """Return rows of KLOM, which says for each sample how far the φ (log-odds of the label's probability) of unlearned
     models lie from those of retrained ones; [] if models are too few.
 
-    First with the published bins: mean ("klom") and 95th percentile ("klom_p95") over samples, and the mean of
-    retrained against retrained models ("klom_null"), from as many models as retraining itself is evaluated with. The
-    interval of the percentile is over samples, because leaving models out moves single samples more than other models
-    would. Then the numbers of the verdict, with few bins and from as many models as there are (`compared`): it rests on
-    "klom_over_null", the difference of "klom_coarse" and "klom_coarse_null".
+    The first rows have the published bins: mean ("klom") and 95th percentile ("klom_p95") over samples, and the mean of
+    retrained against retrained models ("klom_null"). They take no more models than half of the retrained ones, because
+    retraining itself is evaluated with so many. The interval of the percentile is over samples, because leaving models
+    out moves single samples more than other models would.
+
+    The numbers of the verdict follow, with few bins and from as many models as there are: it rests on "klom_over_null",
+    the difference of "klom_coarse" and "klom_coarse_null".
     """
     all_models = compared(sides)
     if all_models is None:
         return []
-    # The published numbers take no more models than retraining itself is evaluated with.
     audited, reference, control, note = compared(sides, halves=True) or all_models
     published = {}
     for name, phi in (("klom", audited), ("klom_null", control)):
@@ -56,16 +57,18 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
 
 
 def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> dict[str, Effect]:
-    """Return "klom" → the effects of groups of models and of samples on the KLOM of unlearned models minus that of
-    retrained ones, both against other retrained models.
+    """Return "klom" → KLOM of unlearned models minus that of retrained ones, both against other retrained models, as an
+    effect: a value for each group of models, which a jackknife leaves out together, and the influence of each sample.
+
+    {} for fewer than `FEWEST` models of a kind, for models that are too few to be left out in groups, or for a single
+    sample.
 
     Parameters
     ----------
     sides
-        φ of unlearned, of retrained and of further retrained models or None.
+        φ of unlearned and of retrained models, and of further retrained models or None.
     index
-        int64 [samples]: the numbers of the samples. {} for fewer than `FEWEST` models of a kind, too few to be left out
-        in groups, or a single sample.
+        int64 [samples]: the numbers of the samples.
     """
     models = compared(sides)
     if models is None:
@@ -124,9 +127,9 @@ def _note_on_empty_bins(phi: np.ndarray, reference: np.ndarray, per_sample: np.n
     Parameters
     ----------
     phi, reference
-        φ of the models and of those they are compared with, float64 [models, samples].
+        float64 [models, samples]: φ of the models, and of the models that they are compared with.
     per_sample
-        float64 [samples]: their KLOM.
+        float64 [samples]: the KLOM of each sample between the two.
     """
     share = float(klom.of_empty_bins(margin=phi, reference=reference).mean() / max(per_sample.mean(), klom.LEAST))
     if share <= CAPPED:

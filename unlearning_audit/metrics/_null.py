@@ -34,16 +34,16 @@ def with_null(
     models, [1 + groups, samples] each; on how many models of each kind both rest; and a note on how the models were
     compared.
 
-    Row 0 is from all models, each further row without one group of models. Where halves are compared, it is not used.
+    Row 0 of the points is from all models, each further row without one group of models.
 
     Parameters
     ----------
     sides
-        φ of unlearned, of retrained and of further retrained models; without the latter (None), random halves of the
-        retrained models are compared.
+        φ of unlearned and of retrained models, and of further retrained models. Without further ones (None), random
+        halves of the retrained models are compared.
     h
         H of all unlearned against all retrained models. It is returned unchanged if neither population has more models
-        than are compared; otherwise H is computed anew from that many models of each.
+        than are compared. Otherwise, and always for halves, H is computed anew from as many models of each.
     """
     unlearned, retrained, independent = sides
     sizes = [len(phi) for phi in sides if phi is not None]
@@ -86,11 +86,12 @@ def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.n
     """Return pairs of masks, bool [unlearned] and bool [retrained], of the models that a jackknife keeps: first all
     models, then all but one group of either kind, for each group in turn.
 
+    If leaving a group out would keep fewer than two models of a kind, the masks of all models are the only entry.
+
     Parameters
     ----------
     unlearned, retrained
-        The numbers of models. Only the first pair is returned if leaving a group out would keep fewer than two models
-        of a kind.
+        How many models there are of each kind.
     """
     groups = min(options.groups, unlearned, retrained)
     of_u, of_r = (jackknife.groups_of(models, groups=groups) for models in (unlearned, retrained))
@@ -105,7 +106,10 @@ def _points_of_halves(
     """Return the competition's points H of unlearned models against one half of the retrained models, and of that half
     against the other: [1 + groups, samples] each, as means over ``options.splits`` random splits into halves.
 
-    ``u`` and ``r`` float64 [models, samples]: φ of unlearned and of retrained models.
+    Parameters
+    ----------
+    u, r
+        float64 [models, samples]: φ of unlearned and of retrained models.
     """
     epsilon, models = epsilons_of(options), min(len(u), len(r)) // 2
     keep = subsets(len(u), len(r), options)
@@ -121,21 +125,19 @@ def _points_of_halves(
 def _draw(
     keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return the numbers of randomly drawn models: some unlearned ones, and two halves of the retrained ones, int64
-    each.
+    """Return the positions of randomly drawn models for each pair of masks in ``keep``: of unlearned models, and of two
+    halves of the retrained ones, int64 each.
 
-    All three have as many models.
-
-    One draw serves all pairs of masks in ``keep``. The result has an entry for each pair, which holds those of the
-    drawn models that the masks keep. The draw is repeated until each pair keeps at least two models of every kind,
+    As many models are drawn for all three, once for all pairs of masks. An entry of the result holds those of the drawn
+    models that its masks keep. The draw is repeated until each entry holds at least two models of each of the three,
     because ε needs two.
 
     Parameters
     ----------
     keep
-        Pairs of masks, bool [unlearned] and bool [retrained], from `subsets`.
+        Pairs of masks, bool [unlearned] and bool [retrained], from `subsets`; the first keeps all models.
     models
-        How many of each kind are drawn.
+        How many models are drawn for each of the three.
     """
     while True:
         order_u, order_r = (rng.permutation(len(mask)) for mask in keep[0])

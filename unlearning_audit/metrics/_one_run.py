@@ -29,13 +29,12 @@ Key = tuple[str, str]  # attack, and its form: from which shadow models it learn
 
 @dataclass(frozen=True)
 class Toss:
-    """One set of coins, each of which chose the forgotten sample of one pair, with the ``models`` int64 [models] that
-    share it.
-
-    ``sign`` is int64 [models].
+    """One set of coins, each of which chose the forgotten sample of one pair, with the models that share it.
 
     Parameters
     ----------
+    models, sign
+        int64 [models]: the numbers of the models, and +1 or −1 for each.
     forgotten, heldout
         int64 [pairs]: the two samples of each pair, for models with ``sign`` +1. Models with ``sign`` −1 forgot
         ``heldout`` and never saw ``forgotten`` (the other split of a swap).
@@ -53,8 +52,8 @@ class Toss:
 
 
 def tossed(member: Membership, seed: int) -> list[Toss]:
-    """Return the coins of the models: those of the pairs of canaries, if the protocol drew such pairs, else those of
-    pairs that are drawn at random by ``seed`` (`at_random`)."""
+    """Return the coins of the models. They are the coins of pairs of canaries, if the protocol drew such pairs, and
+    otherwise of pairs that are drawn at random by ``seed`` (`at_random`)."""
     if member.pair is None:
         return at_random(member, seed)
     # The two samples of every pair. Sorted by pair they are neighbours; samples without a pair (−1) come first and are
@@ -126,7 +125,7 @@ def evaluate(
     """Return rows ``one_run_p``, ``one_run_e``, ``right_guesses``, ``detectable_share``, ``epsilon_request``,
     ``epsilon_record`` and ``epsilon_replace``, of all models and of each.
 
-    The attack column says how the guess was made:
+    A coin decided which sample of each pair a model forgot. The attack column says how this is guessed:
 
     * ``phi``: the more confident sample was forgotten; ``phi_two_sided``: that or the reverse, whichever fits better,
       as two attacks; ``phi_likelihood_ratio``: by two Gaussians learned on one half of the pairs, evaluated on the
@@ -137,13 +136,16 @@ def evaluate(
       evaluated on the other.
 
     The field ``model`` is set where one model is evaluated alone. For all models together, models that share coins add
-    their scores, with the sign of their split, and guess once, so that their share of right guesses rises with their
-    number. Models with different coins are independent, and their counts add up. ε is that of a single model.
+    their scores and guess once, so that their share of right guesses rises with their number; scores of models with
+    reversed coins are subtracted. Models with different coins are independent, and their counts add up. ε is that of a
+    single model.
 
     Parameters
     ----------
     scores
         (attack, form) → float64 [models, samples], larger = more likely forgotten.
+    tosses
+        The sets of coins, with the models that share each.
     adaptive
         Names of the attacks of the set "adaptive".
 
@@ -161,6 +163,7 @@ def evaluate(
     lines = _rows(_counts(named, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
     for toss in tosses:
         for model in toss.models.tolist():
+            # The coins of this model alone; its pairs are turned so that it has sign 1.
             own_toss = [Toss(np.array([model]), np.array([1]), *toss.of(model))]
             counts = _counts(named, own_toss, sets, generator(seed, "one_run", model))
             lines += _rows({way: counts[way] for way in counts if way in OF_A_MODEL}, model, delta, own_toss)
@@ -196,7 +199,8 @@ def effect(*, scores: dict[Key, np.ndarray], tosses: list[Toss], rule: DecisionR
     # A right guess (1) has the value 1, a tie (0) ½, a wrong guess (−1) 0.
     value[:, toss_of_pair, column], weight[:, toss_of_pair, column] = (1.0 + guesses) / 2, 1.0
     units, splits = np.arange(len(tosses)), np.zeros(len(tosses), np.int64)
-    shares = stats.mean_influence(value=value, weight=weight)  # value, influence and imagined of the effect
+    # Three fields of `Effect`: the shares, the influence of each pair on them, and the influence of imaginary pairs.
+    shares = stats.mean_influence(value=value, weight=weight)
     p = audit.p_of_all(guesses=guesses)
     return Effect(tuple(names), *shares, unit=units, split=splits, index=index, rule=rule, p=p)
 
@@ -208,7 +212,7 @@ Counts = dict[str, tuple[Guesses, str]]
 def _counts(
     scores: dict[str, np.ndarray], tosses: list[Toss], sets: dict[str, list[int]], rng: np.random.Generator
 ) -> Counts:
-    """Return how many pairs each way to guess gets right.
+    """Return name of each way to guess → how many pairs it gets right, and a remark on it.
 
     ``rng`` halves the pairs for ways that are learned or chosen on one half and evaluated on the other.
 
@@ -257,9 +261,15 @@ def _attack_name(number: int, names: list[str], members: list[int]) -> str:
 
 
 def _guesses(scores: list[np.ndarray], tosses: list[Toss]) -> np.ndarray:
-    """Return each score's guesses: 1 right, −1 wrong, 0 for a tie, int8 [attacks, pairs of all sets of coins].
+    """Return whether each score guesses right which sample of each pair was forgotten: 1 right, −1 wrong, 0 for a tie,
+    int8 [attacks, pairs].
 
-    ``scores``: float64 [models, samples] of each attack, larger = more likely forgotten.
+    Parameters
+    ----------
+    scores
+        float64 [models, samples] of each attack, larger = more likely forgotten.
+    tosses
+        The sets of coins; the pairs of all sets follow one another in the result.
     """
 
     def lead(score: np.ndarray, toss: Toss) -> np.ndarray:

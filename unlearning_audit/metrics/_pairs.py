@@ -24,7 +24,7 @@ class Group:
     models
         int64 [models]: the numbers of the split's models.
     twins
-        int64 [models]: those of the pair's other split.
+        int64 [models]: the numbers of the models of the pair's other split.
     forget
         int64 [samples]: the samples that the models forget and the twins never saw.
     """
@@ -56,8 +56,16 @@ def groups(member: Membership) -> list[Group]:
 
 
 def by_pair(all_groups: list[Group], rows: Callable[[list[Group]], list[Row]]) -> list[Row]:
-    """Return the rows of all groups together, then those of each pair by itself if there are several, with the pair's
-    number in the field ``pair``. ``rows`` computes the rows of some groups together."""
+    """Return the rows of all groups together, then, if these are of several swapped pairs, the rows of each pair by
+    itself, with the pair's number in the field ``pair``.
+
+    Parameters
+    ----------
+    all_groups
+        The splits of all pairs, with their models.
+    rows
+        Computes the rows of some groups together.
+    """
     table, pairs = rows(all_groups), sorted({group.block for group in all_groups})
     single_pairs = pairs if len(pairs) > 1 else []  # the rows of a single pair are those of all groups
     for pair in single_pairs:

@@ -19,28 +19,38 @@ def log_density(
     phi: np.ndarray, mask: np.ndarray, x: np.ndarray, *, side: str, kind: Kind = "kde",
     bandwidth: Bandwidth = "silverman", minimum: int = 3, audited: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """Return the log-density at ``x`` of the phi of the models in ``mask``, sample by sample: float64 [evaluated
-    models, samples].
-
-    ``phi`` float64 and ``mask`` bool [reference models, samples]. ``kind`` "kde": Gaussian kernels of ``bandwidth``, a
-    number in units of phi or Silverman's rule (1986, eq. 3.28) on each sample's own spread; "gaussian": mean and
-    standard deviation (divisor n); "pooled": mean, and a standard deviation around the means of all samples (for few
-    models). If the evaluated models are reference models themselves, ``audited`` int [evaluated models] says which:
-    each is left out of its own density and bandwidth.
-
-    Finite everywhere.
+    """Return the log-density at ``x`` of the phi of the reference models in ``mask``, sample by sample: float64
+    [evaluated models, samples], finite everywhere.
 
     Parameters
     ----------
+    phi
+        float64 [reference models, samples].
+    mask
+        bool [reference models, samples]: which models the density of each sample is made of.
     x
-        float64 [evaluated models, samples]: the phi of the evaluated models.
+        float64 [evaluated models, samples]: phi of the evaluated models.
+    side
+        What the models in ``mask`` are, such as "in"; only the message of the error contains it.
+    kind
+        "kde": Gaussian kernels of ``bandwidth``; "gaussian": mean and standard deviation (divisor n) of each sample;
+        "pooled": the mean of each sample, and one standard deviation of all samples around their means (for few
+        models).
+    bandwidth
+        A number in units of phi, or Silverman's rule (1986, eq. 3.28) on each sample's own spread.
+    minimum
+        The fewest models that a density is made of.
+    audited
+        int [evaluated models]: which reference models the evaluated models are, if they are reference models. Each is
+        left out of its own density and bandwidth.
 
     Raises
     ------
     ValueError
-        When a sample has fewer than ``minimum`` models in ``mask``; the message names the ``side``.
+        If a sample has fewer than ``minimum`` models in ``mask``.
     """
-    # With ``leave_out``, arrays of `per_sample` have a row for each reference model, without itself; else one row.
+    # Functions of `per_sample` return one row. With ``leave_out``, they return a row for each reference model, computed
+    # from the other models; ``rows`` then takes those of the evaluated models.
     leave_out = audited is not None
     rows = slice(None) if audited is None else audited
     per_sample.require_models(mask, minimum=minimum, side=side, leave_out=leave_out)

@@ -23,9 +23,9 @@ def by_role(start: int, group: str) -> tuple[Column, ...]:
     Parameters
     ----------
     start
-        The place of the first of them among the columns.
+        The place of the first of these columns in the table.
     group
-        The head above all of them.
+        The head above all of these columns.
     """
     roles = enumerate(("forget", "heldout", "retain", "test"), start)
     return tuple(Column(place, role, role=role, group=group, interval=False) for place, role in roles)
@@ -37,11 +37,12 @@ def above_retraining(name: str, label: str, of: str = "", comparison: str = "", 
     Parameters
     ----------
     label
-        That of the number itself.
+        The label of the number itself.
     of
-        What the explanation calls the number, "" for no explanation.
+        What the explanation calls the number; "": there is no explanation.
     comparison, order
-        The name of the difference and its place among the numbers by which methods are compared, if it is one of these.
+        The name of the difference, and its place among the numbers by which methods are compared; "": methods are not
+        compared by it.
     """
     compared = Comparison(comparison, order, ideal=0.0, two_sided=True, role="forget", retrained=True)
     reading = f"{of} minus that of retrained models: 0 = as if retrained." if of else ""
@@ -86,12 +87,14 @@ def roles(test: np.ndarray, member: Membership | Published) -> dict[str, np.ndar
 
 
 def mean(value: np.ndarray, rows: np.ndarray) -> crossed.PerModel:
-    """Return the mean of ``value`` in [0, 1] over the ``rows`` of each model, with the influence of each sample.
+    """Return the mean of ``value`` over the samples ``rows`` of each model, with the influence of each sample on it.
 
     Parameters
     ----------
-    value, rows
-        bool [models, samples]: ``value`` may be NaN where it is not among the rows.
+    value
+        bool, or float64 in [0, 1], [models, samples]: NaN is allowed outside of ``rows``.
+    rows
+        bool [models, samples].
     """
     return crossed.per_model(value=np.where(rows, value, 0.0), weight=rows.astype(np.float64))
 
@@ -162,23 +165,26 @@ def rows_of_shares(
     evaluation: Evaluation, audited: Shares, retrained: Shares | None = None, *, gaps: Mapping[str, str] | None = None,
     only: Collection[str] = ("forget", "heldout", "retain", "test"), samples: np.ndarray | None = None,
 ) -> list[Row]:  # fmt: skip
-    """Return rows of the means over models and samples of numbers in [0, 1], for every role (field ``role``) and every
-    pair of splits.
+    """Return rows of the means over models and samples of numbers in [0, 1], for every role (field ``role``); over all
+    target models, then over each swapped pair (field ``pair``) if there are several.
 
     A role has no rows if some model was queried on no sample of it.
 
     Parameters
     ----------
     audited
-        (metric, field ``rule``) → the value of each sample by each target model, NaN where it was not queried.
+        (metric, field ``rule``) → values of the target models, float64 [target models, samples], NaN where a model was
+        not queried.
     retrained
-        The same by retrained models. With them, rows of the differences from their means follow.
+        (metric, field ``rule``) → values of retrained models. If they are given, the row of each mean is followed by a
+        row of its difference from the mean of retrained models.
     gaps
-        Metric → name of its difference, by default "…_gap"; metrics that it lacks have no difference.
+        Metric → name of its difference; a metric that is not among them has no difference. None: all metrics have one,
+        with the name "…_gap".
     only
-        The roles.
+        The roles that have rows.
     samples
-        Which samples the values are of, int64 (None: all).
+        int64: the numbers of the samples that the values are of; None: all samples.
     """
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
@@ -206,14 +212,17 @@ def rows_of_shares(
 def effect_on_forgotten(
     evaluation: Evaluation, decides: Mapping[str, DecisionRule], value: np.ndarray, samples: np.ndarray | None = None
 ) -> dict[str, Effect]:
-    """Return the name in ``decides`` → the mean of ``value`` over each target model's forgotten samples, as an effect.
+    """Return the name in ``decides`` → the mean of ``value`` over each target model's forgotten samples, as an effect;
+    {} if a model forgot no sample that has a value.
 
     Parameters
     ----------
     decides
-        The name of one number → how it decides; ``value`` float64 [target models, samples] in [0, 1], NaN is left out.
+        The name of the number → how it decides.
+    value
+        float64 [target models, samples] in [0, 1]; NaN: no value.
     samples
-        Which samples the values are of, int64 (None: all). {} where a model has no such sample.
+        int64: the numbers of the samples that the values are of; None: all samples.
     """
     target = evaluation.membership[evaluation.target]
     samples = np.arange(value.shape[1]) if samples is None else samples

@@ -71,10 +71,14 @@ def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
 
 
 def sides(evaluation: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return role → the samples of each of some ``models`` bool [models], and the labels that are right: bool and int
-    [models, samples].
+    """Return role → which samples each model has in it, and the labels that are right: bool and int [models, samples].
 
     The right labels are those that the models were trained with, and for the test part the clean ones.
+
+    Parameters
+    ----------
+    models
+        bool [all models]: the models to return.
     """
     member = evaluation.membership[models]
     trained_with = np.broadcast_to(evaluation.labels_of(models), member.forget.shape)
@@ -95,10 +99,9 @@ def effects(evaluation: Evaluation, options: Options, forgotten: bool = False) -
     """Return "accuracy_retain" and "accuracy_test" → the accuracy of each target model on its retained and on the test
     samples. Verdicts read them as utility.
 
-    If the test part is empty, "accuracy_heldout" replaces "accuracy_test". With ``forgotten``, "accuracy_forget"
-    follows. A role that is empty for some model is left out. Models of one block that keep the same samples are one
-    unit. If all samples have one label, the models are language models. Then the mean negative log-likelihood takes the
-    place of accuracy ("nll_…").
+    If all samples have one label, the models are language models, and the mean negative log-likelihood takes the place
+    of accuracy ("nll_…"). If the test part is empty, "accuracy_heldout" replaces "accuracy_test". With ``forgotten``,
+    "accuracy_forget" follows. A role that is empty for some model is left out.
     """
     if np.ptp(evaluation.labels) == 0:
         return _text.utilities(evaluation, forgotten)
@@ -150,10 +153,15 @@ def _latent(by_model: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, n
 
 
 def _majority(rows: np.ndarray, y: np.ndarray) -> Estimate:
-    """Return the mean over models of the share of the most frequent label among their ``rows``, with limits that equal
-    it, because it is counted.
+    """Return the mean over models of the share of the most frequent label, with limits that equal it, because it is
+    counted. NaN if no model has a sample.
 
-    ``rows`` bool and ``y`` int [models, samples]: which samples count, and the labels. NaN if no model has any.
+    Parameters
+    ----------
+    rows
+        bool [models, samples]: the samples of each model that count.
+    y
+        int [models, samples]: the labels.
     """
     shares = [np.bincount(labels[mask]).max() / mask.sum() for labels, mask in zip(y, rows, strict=True) if mask.any()]
     value = float(np.mean(shares)) if shares else np.nan

@@ -121,8 +121,8 @@ def evaluate(
     y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, features: np.ndarray | None, options: Options,
     rng: np.random.Generator,
 ) -> dict[str, Estimate]:  # fmt: skip
-    """Return the numbers of table 11 for one target model, by name: label overlap, its chance level (the overlap of
-    random divisions of the same samples), and accuracy and AUC of a linear classifier.
+    """Return the numbers of RULI's table 11 for one target model, by name: label overlap, its chance level (the overlap
+    of random divisions of the same samples), and accuracy and AUC of a linear classifier.
 
     Parameters
     ----------
@@ -148,18 +148,22 @@ def evaluate(
     low, high = np.quantile(of_divisions, [0.025, 0.975]).tolist()
     overlap, how = label_overlap(y[forget], y[heldout]), f"range of {options.shuffles} random divisions"
     estimates = {
-        "label_overlap": Estimate(overlap, low=overlap, high=overlap, n=n),
+        "label_overlap": Estimate(overlap, low=overlap, high=overlap, n=n),  # exact, so its limits equal it
         "label_overlap_random": Estimate(float(of_divisions.mean()), low=low, high=high, n=n, note=how),
     }
     return estimates if features is None else estimates | _classifier(features[either], forget[either], rng)
 
 
 def label_overlap(a: np.ndarray, b: np.ndarray) -> float:
-    """Return Σ_c min(share of class c in a, share in b) for the labels of two sets of samples, ``a`` and ``b`` int
-    [samples]: 1 for the same label histogram, 0 for disjoint classes.
+    """Return Σ_c min(share of class c in a, share in b): 1 for the same label histogram, 0 for disjoint classes.
 
-    This interpretation of "proportion of shared classes" gives the paper's numbers; counting classes that occur in both
+    This reading of RULI's "proportion of shared classes" gives the paper's numbers; counting classes that occur in both
     sets would give 100 % for CIFAR-10.
+
+    Parameters
+    ----------
+    a, b
+        int [samples]: the labels of two sets of samples.
     """
     classes = max(int(a.max()), int(b.max())) + 1
     return float(np.minimum(*(np.bincount(side, minlength=classes) / len(side) for side in (a, b))).sum())

@@ -76,7 +76,7 @@ class Models:
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return rows of ε, its lower bounds, F, F₀, F/F₀, accuracy ratios and the final score of the target models.
+    """Return rows of ε, F, F₀, F/F₀, KLOM, accuracy ratios, the final score and lower bounds on ε of the target models.
 
     Retraining itself is compared with the independent retrained population. Raises ValueError if it has no such
     control; for imported models, a row gives the reason instead.
@@ -113,7 +113,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     rng = generator(evaluation.seed, "competition")
 
     def both() -> dict[str, Effect]:
-        """Return the effects to F/F₀ and to KLOM. Raises ValueError for populations that cannot be compared."""
+        """Return the effects on F/F₀ and on KLOM. Raises ValueError for populations that cannot be compared."""
         unlearned, retrained, independent = evaluation.yardsticks()
         phi = unlearned.phi(forget), retrained.phi(forget), None if independent is None else independent.phi(forget)
         settings = _with_whole_originals(evaluation, options)
@@ -142,16 +142,16 @@ def over_null(phi: _null.Sides, index: np.ndarray, options: Options, rng: np.ran
     """Return "forgetting_quality_over_null" → F/F₀ as an effect: a value for each group of models, which a jackknife
     leaves out together, and the influence of every sample.
 
-    F is the mean over samples of the competition's points ``h`` of unlearned models, F₀ that of retrained models
-    (``null``).
+    F is the mean over samples of the competition's points ``h`` of unlearned models, F₀ the mean of the points ``null``
+    of retrained models. {} if models are too few for halves or to be left out in groups, or if F₀ rests on a single
+    group or sample.
 
     Parameters
     ----------
     phi
-        Of unlearned, of retrained and of further retrained models or None.
+        φ of unlearned and of retrained models, and of further retrained models or None.
     index
-        The numbers of the samples. {} where the models are too few to be left out in groups, or F₀ rests on a single
-        group or sample.
+        int64 [samples]: the numbers of the samples.
     """
     u, r, independent = phi
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
@@ -186,15 +186,23 @@ def evaluate(
     *, unlearned: Models, retrained: Models, independent: Models | None = None, options: Options,
     rng: np.random.Generator,
 ) -> list[Row]:  # fmt: skip
-    """Return rows of ε, its lower bounds, F, the null F₀, F/F₀, KLOM, accuracy ratios and the final score.
+    """Return rows of ε, F, the null F₀, F/F₀, KLOM, accuracy ratios, the final score and lower bounds on ε.
 
     ε of a forgotten sample says how well the best threshold on its φ tells unlearned from retrained models. Its points
-    fall from 1 to 0 as ε rises, and F is the mean of the points. ``independent`` is a second population of retrained
-    models that shares nothing with ``retrained``; F₀ then compares the two. Without it F₀ compares random halves of
-    ``retrained``. F/F₀ uses an F of equally many models, because F depends on their number. The populations may differ
-    in size. F takes rates over all models of each and bins for the smaller number; F/F₀ and F₀ use as many models of
-    each as the smallest has. Raises ValueError for fewer than two models on a side, no forgotten sample, or φ that is
-    not finite.
+    fall from 1 to 0 as ε rises, and F is the mean of the points. The populations may differ in size. F uses all models
+    of both, with bins for the number of models of the smaller one. F₀ and F/F₀ use as many models of each population as
+    the smallest has, because F depends on the number of models.
+
+    Parameters
+    ----------
+    independent
+        A second population of retrained models that shares nothing with ``retrained``: F₀ compares the two. Without it,
+        F₀ compares random halves of ``retrained``.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two models on a side, no forgotten sample, or φ that is not finite.
     """
     u, r = (np.asarray(models.phi, np.float64) for models in (unlearned, retrained))
     fewest = min(len(u), len(r))
@@ -233,19 +241,18 @@ def _share(hit: np.ndarray) -> Estimate:
 
 
 def _null_rows(phi: _null.Sides, h: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of F₀ and F/F₀ with intervals.
+    """Return the rows of F₀ and F/F₀ with intervals. F/F₀ takes F from as many models as F₀.
 
     Without further retrained models, random halves of the retrained ones are compared. With too few unlearned or
     retrained models for halves, both rows say so in place of a number.
 
-    F/F₀ takes F from as many models as F₀.
-
     Parameters
     ----------
     phi
-        Of unlearned, of retrained and of further retrained models or None.
+        φ of unlearned and of retrained models, and of further retrained models or None.
     h
-        The competition's points of the unlearned models, [1 + groups, samples].
+        [1 + groups, samples]: the competition's points of the unlearned models, from all models in row 0, then without
+        each group of them.
     """
     names = ("forgetting_quality_null", "forgetting_quality_over_null")
     unlearned, retrained, independent = phi
@@ -271,14 +278,16 @@ def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     """Return F/F₀ with its jackknife interval: empty where F₀ is 0, and without interval where F₀ rests on a single
     group of models or sample (`stands`).
 
-    ``h`` and ``null`` [1 + groups, samples]: the points of unlearned and of retrained models, from all models in row 0,
-    then without each group of them.
+    Parameters
+    ----------
+    h, null
+        [1 + groups, samples]: the points of unlearned and of retrained models, from all models in row 0, then without
+        each group of them.
     """
     if not null[0].any():
         return stats.empty(n=h.shape[1], note=f"F₀ is 0 ({note})")
     if not stands(null):
-        value, why = float(h[0].mean() / null[0].mean()), f"{NO_INTERVAL} ({note})"
-        return Estimate(value, low=np.nan, high=np.nan, n=h.shape[1], note=why)
+        return stats.without_interval(float(h[0].mean() / null[0].mean()), n=h.shape[1], note=f"{NO_INTERVAL} ({note})")
     return _quotient(np.stack([h, null], axis=1), h.shape[1], note)
 
 
@@ -289,8 +298,13 @@ def _final_rows(
     final score F · RA · TA. A row is empty, with the reason, where an accuracy that it needs is missing, or 0 for
     retrained models.
 
-    ``h`` [1 + groups, samples]: the points of forgotten samples, of which F is the mean: from all models in row 0, then
-    without each group of them; ``place``: fields of the row of the score.
+    Parameters
+    ----------
+    h
+        [1 + groups, samples]: the points of the forgotten samples, whose mean is F, from all models in row 0, then
+        without each group of them.
+    place
+        Fields of the row of the score.
     """
     sizes = len(unlearned.phi), len(retrained.phi)
     subsets, n = _null.subsets(*sizes, options), min(sizes)
@@ -322,8 +336,13 @@ def _final_rows(
 def _quotient(both: np.ndarray, n: int, note: str = "") -> Estimate:
     """Return the mean over samples of ``both[:, 0]`` divided by that of ``both[:, 1]``, with a jackknife interval.
 
-    ``both`` [1 + groups, 2, samples]: from all models in row 0, then without each group of them. With row 0 alone, the
-    interval is over samples only. ``n`` and ``note`` are those of the estimate.
+    Parameters
+    ----------
+    both
+        [1 + groups, 2, samples]: from all models in row 0, then without each group of them. With row 0 alone, the
+        interval is over samples only.
+    n, note
+        The count and the note of the estimate.
     """
     return jackknife.estimate(per_sample=both, combine=np.divide, n=n, note=note, bounds=(0.0, np.inf))
 
@@ -340,11 +359,15 @@ def _widened(score: Estimate, factors: list[Estimate]) -> Estimate:
 
 
 def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of the lower bound on ε (equation 2): its mean over samples, and the largest with Bonferroni's
-    correction over samples.
+    """Return the rows of the lower bound on ε (equation 2 of the competition's document): its mean over samples, and
+    the largest with Bonferroni's correction over samples.
 
-    ``u`` and ``r`` float64 [models, forget samples]: φ of unlearned and of retrained models. Equation 2 is that of the
-    competition's document. Its threshold is chosen on a random half of the models and its rates bounded on the other.
+    The threshold is chosen on a random half of the models, and its rates are bounded on the other.
+
+    Parameters
+    ----------
+    u, r
+        float64 [models, forget samples]: φ of unlearned and of retrained models.
     """
     names, samples = ("epsilon_lower_bound_mean", "epsilon_lower_bound_max"), u.shape[1]
     if min(len(u), len(r)) < 4:

@@ -44,10 +44,11 @@ class Split:
     Parameters
     ----------
     h, null
-        float64 [forget samples]: points of its models against retrained ones, and of retrained against retrained (NaN:
-        unknown).
+        float64 [forget samples]: points of the split's audited models against its retrained ones, and of these against
+        other retrained models (NaN: unknown).
     retain, test
-        The accuracy of its models, then that of retrained ones, on retained and on test samples (NaN: no test part).
+        The accuracy on retained and on test samples: of the audited models, then of the retrained ones (NaN: no
+        samples).
     """
 
     block: int
@@ -58,7 +59,8 @@ class Split:
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the score F, its null F₀, F/F₀ and the final score over all splits, then of each pair (field ``pair``).
+    """Return the score F, its null F₀, F/F₀ and the final score over all splits, then of each swapped pair (field
+    ``pair``) if there are several.
 
     ε of a sample compares the n models of a split that unlearned it with n models retrained for that split. F₀ compares
     these retrained models with the n models retrained for the other split, which keep the same samples. With few models
@@ -81,16 +83,17 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
 
 def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
-    """Return the competition's points of one split's models against retrained ones, those of retrained against
-    retrained, and the accuracies of audited and retrained models.
+    """Return the competition's points of one split's audited models against the models retrained for it, the points of
+    these retrained models against the twins, which are retrained for the other split of the pair, and the accuracies of
+    audited and retrained models.
 
-    Retraining itself is compared with its control. Without a control, it is compared with the other split, and the
-    points of retrained against retrained models are NaN.
+    Retraining itself is compared with its control. Without a control, it is compared with the twins, and the points of
+    retrained models are NaN.
 
     Parameters
     ----------
     group
-        The split with its models.
+        The split with its models and those of the other split.
     rule
         How thresholds of ε are chosen.
     """
@@ -124,7 +127,7 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
 
 
 def estimates(splits: list[Split]) -> dict[str, Estimate]:
-    """Return F, F₀, F/F₀ and the final score of some splits, as means over all their samples: name → estimate.
+    """Return F, F₀, F/F₀ and the final score of some splits, from means over all their samples: name → estimate.
 
     From three pairs on, the interval is a jackknife over pairs, each of which has its own models and samples. With
     fewer pairs, it covers samples only, and the note says so. A jackknife over a split's models would compare ε of
@@ -149,10 +152,9 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
             numbers[name] = stats.empty(n=len(h), note=_why_missing(name, null))
         elif not np.isfinite(values).all():
             why = "without one of the pairs there is no number, so no interval"
-            numbers[name] = Estimate(float(values[0]), low=math.nan, high=math.nan, n=len(h), note=why)
+            numbers[name] = stats.without_interval(float(values[0]), n=len(h), note=why)
         elif name == "forgetting_quality_over_null" and not without and not competition.stands(null[None]):
-            why = competition.NO_INTERVAL
-            numbers[name] = Estimate(float(values[0]), low=math.nan, high=math.nan, n=len(h), note=why)
+            numbers[name] = stats.without_interval(float(values[0]), n=len(h), note=competition.NO_INTERVAL)
         else:
             bounds = (0.0, 1.0 if name in ("forgetting_quality", "forgetting_quality_null") else math.inf)
             numbers[name] = jackknife.estimate(
@@ -162,8 +164,9 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
 
 
 def _means(splits: list[Split]) -> tuple[float, float, float]:
-    """Return F, F₀ and RA · TA of some splits. RA and TA are the mean accuracies on retained and on test samples, each
-    divided by that of retrained models. Their product is NaN where an accuracy of retrained models is 0 or unknown."""
+    """Return F and F₀, the mean points of audited and of retrained models over all samples of some splits, and RA · TA.
+    RA and TA are the mean accuracies on retained and on test samples, each divided by that of retrained models. The
+    product is NaN where an accuracy of retrained models is 0 or unknown."""
     # [audited, retrained] for each of the two roles.
     accuracies = [np.mean([getattr(split, role) for split in splits], axis=0) for role in ("retain", "test")]
     ra_ta = math.prod(audited / retrained if retrained else math.nan for audited, retrained in accuracies)

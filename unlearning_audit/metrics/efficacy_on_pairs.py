@@ -13,7 +13,8 @@ QUANTITIES = efficacy.QUANTITIES
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return rows of information, efficacy and its upper bound over all splits, then of each pair (field ``pair``).
+    """Return rows of information, efficacy and its upper bound over all splits, then of each swapped pair (field
+    ``pair``) if there are several.
 
     ``n`` counts splits. Efficacy depends more on the forget samples, which models of one split share, than on initial
     weights. So a split counts once, by the median of its models. Values of single models are not kept.

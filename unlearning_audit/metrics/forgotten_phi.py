@@ -39,7 +39,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "forgotten_phi" → each target model's mean of φ over its forgotten samples.
 
     {} if some model has held-out samples with the label of one of its forgotten samples: then attacks by confidence are
-    possible, and they decide instead. {} also if an imported model has fewer than two forgotten samples.
+    possible, and they decide instead. If a model has fewer than two forgotten samples, {} for imported models, and
+    ValueError is raised for others.
     """
     if not decides(evaluation):
         return {}

@@ -68,19 +68,18 @@ def evaluate(
     populations: list[np.ndarray], options: Options, rng: np.random.Generator, stems: np.ndarray | None = None
 ) -> list[Row]:
     """Return rows kernel_p, kernel_nearer and kernel_nearer_p from the ``populations``: φ float [models, forget
-    samples] of unlearned, retrained and original models.
-
-    None has a number if a population has fewer than `LEAST` models.
+    samples] of unlearned, retrained and original models. No row has a number if a population has fewer than `LEAST`
+    models.
 
     ``kernel_p`` is exact for any number of models. The interval of ``kernel_nearer`` is a jackknife over as many groups
     as the smallest population has models. Leaving a group out removes its models from all populations together, because
-    an unlearned model stems from an original. The one-sided p-value kernel_nearer_p is Student's. Unlearned models are
-    then left out with their original, because those of one original are not independent.
+    an unlearned model stems from an original. The one-sided p-value kernel_nearer_p is Student's.
 
     Parameters
     ----------
     stems
-        int [unlearned models]: the original of each unlearned model, if several have the same one.
+        int [unlearned models]: the original of each unlearned model, if several have the same one. The models of one
+        original are not independent, so they are left out together, with their original.
     """
     counts = [len(phi) for phi in populations]
     n = min(counts)
@@ -94,7 +93,7 @@ def evaluate(
     if stems is not None:
         groups[0] = groups[2][stems]  # an unlearned model is in the group of its original
     nearer, p_nearer = _nearer(_gram(*populations), (unlearned, retrained, original), groups)
-    kernel_p, nearer_p = Estimate(p, np.nan, np.nan, n), Estimate(p_nearer, np.nan, np.nan, n, nearer.note)
+    kernel_p, nearer_p = stats.without_interval(p, n=n), stats.without_interval(p_nearer, n=n, note=nearer.note)
     return table({"kernel_p": kernel_p, "kernel_nearer": nearer, "kernel_nearer_p": nearer_p})
 
 
@@ -122,7 +121,7 @@ def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.nda
     gram
         float64 [models, models]: the kernel of all models.
     sides
-        The numbers of the unlearned, of the retrained and of the original models in it.
+        The positions in ``gram`` of the unlearned, of the retrained and of the original models.
     groups
         For each of the three kinds, the jackknife group of each model, from 0.
     """
@@ -138,6 +137,6 @@ def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.nda
     remaining = [[side[group != left_out] for side, group in zip(sides, groups, strict=True)] for left_out in range(n)]
     error = float(np.sqrt(jackknife.jackknife_variance(np.array([nearer(*kept) for kept in remaining]))))
     if not error > 0:
-        return Estimate(value, np.nan, np.nan, n, "without one model nothing differs: no interval"), np.nan
+        return stats.without_interval(value, n=n, note="without one model nothing differs: no interval"), np.nan
     half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=n - 1) * error
     return Estimate(value, value - half, value + half, n), float(special.stdtr(n - 1, -value / error))

@@ -87,7 +87,12 @@ def strength(rank: np.ndarray) -> np.ndarray:
 def _share_of_scored(counted: np.ndarray, rank: np.ndarray) -> np.ndarray:
     """Return the share of the scored tokens of each sample that are ``counted``, float64 [..., samples].
 
-    ``counted`` bool and ``rank`` [..., samples, tokens]; ``rank`` is NaN where a token is not scored.
+    Parameters
+    ----------
+    counted
+        bool [..., samples, tokens].
+    rank
+        [..., samples, tokens]: the rank of each token, NaN where it is not scored.
     """
     scored = ~np.isnan(rank)
     with np.errstate(invalid="ignore"):

@@ -70,14 +70,12 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """Return 1 where the answer of a sample is likelier than each of its ``wrong`` answers, 1/k where it is one of the
-    k equally likely best, else 0: float64 [models, samples].
-
-    NaN for samples without wrong answers.
-
-    ``logits`` [models, rows, 2]: (φ, 0) of each text, where rows are samples and their other answers.
+    k equally likely best, else 0: float64 [models, samples]. NaN for samples without wrong answers.
 
     Parameters
     ----------
+    logits
+        [models, rows, 2]: (φ, 0) of each text; rows are samples and their other answers.
     wrong
         int64 [samples, most]: the rows of the wrong answers of each sample, filled with −1.
     """

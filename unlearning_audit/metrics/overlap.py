@@ -44,8 +44,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     "exact_overlap": the share of forgotten samples whose scored tokens are all those of a held-out sample, in order;
     "token_overlap": the share of their scored tokens that held-out samples have too (RULI, A.3.1). All are means over
     models and samples, over all target models, then over each swapped pair (field ``pair``) if there are several.
-    Samples without such runs or tokens are left out. Raises ValueError for data that are not
-    tokens.
+    Samples without such runs or tokens are left out. Raises ValueError for data that are not tokens.
     """
     if evaluation.data.x.dtype.kind != "i":
         raise ValueError(f"overlap: the data are {evaluation.data.x.dtype}, not tokens; leave the metric out")
@@ -113,7 +112,7 @@ def share_found(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     numbers
-        int [samples, k]: of runs of tokens, of tokens, or of whole texts, −1 for none.
+        int [samples, k]: what identifies each of a sample's runs of tokens, its tokens or its whole text; −1 for none.
     others
         bool [samples].
     """

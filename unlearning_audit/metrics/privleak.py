@@ -88,10 +88,10 @@ def _min_k(evaluation: Evaluation, files: list[str], samples: np.ndarray, share:
 def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: Any) -> Estimate:
     """Return the mean AUC of ``score``, forgotten against held-out samples, over models, with its interval.
 
-    ``score`` float64 [models, samples], larger = more member-like.
-
     Parameters
     ----------
+    score
+        float64 [models, samples], larger = more member-like.
     forget, heldout
         bool [models, samples].
     places
@@ -107,11 +107,13 @@ def leak(
     """Return PrivLeak of ``audited`` against ``retrained`` models of the same memberships, in per cent: 100·(A −
     A_retrained)/A_retrained with A = 1 − AUC.
 
-    ``audited`` and ``retrained`` float64 [models, samples], larger = more member-like, anything where a sample is
-    neither forgotten nor held out. The interval is that of the ratio to first order, with samples and models paired.
+    The interval is that of the ratio to first order, with samples and models paired.
 
     Parameters
     ----------
+    audited, retrained
+        float64 [models, samples]: scores, larger = more member-like; anything where a sample is neither forgotten nor
+        held out.
     forget, heldout
         bool [models, samples].
     places

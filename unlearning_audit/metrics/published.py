@@ -73,7 +73,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     assert published is not None
     lines = []
     if published.step >= 0:  # −1: unknown
-        lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
+        lines.append(row(metric="unlearning_step", estimate=stats.without_interval(published.step, n=0)))
     splits, split = np.unique(published.membership.split, return_inverse=True)  # models of a split forget the same
     for name, score, forget, heldout, aucs in _scored_attacks(published):
         if aucs is None:
@@ -115,7 +115,12 @@ def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float
     """Return the mean over models of each model's own TPR at the false positive rate ``rate``, without an interval. The
     estimate has no value if some model has fewer than 1/rate held-out samples.
 
-    ``score`` float64, ``forget`` and ``heldout`` bool: [models, samples] each.
+    Parameters
+    ----------
+    score
+        float64 [models, samples].
+    forget, heldout
+        bool [models, samples].
     """
     fewest = int(heldout.sum(axis=1).min())
     if rate * fewest < 1:
@@ -125,7 +130,7 @@ def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float
         for of_model, forgot, unseen in zip(score, forget, heldout, strict=True)
     ]
     note = "no interval: the threshold is that of these held-out samples"
-    return stats.Estimate(float(np.mean(tprs)), np.nan, np.nan, int(forget.any(axis=0).sum()), note)
+    return stats.without_interval(float(np.mean(tprs)), n=int(forget.any(axis=0).sum()), note=note)
 
 
 def _mean_estimate(value: np.ndarray, known: np.ndarray, is_share: bool) -> stats.Estimate:
@@ -136,7 +141,7 @@ def _mean_estimate(value: np.ndarray, known: np.ndarray, is_share: bool) -> stat
         reading = crossed.mean([_text.mean(value, known)], split=np.zeros(len(value), np.int64))
         return crossed.estimates(reading, n=n)[0]
     means = np.array([of_model[mask].mean() for of_model, mask in zip(value, known, strict=True)])
-    return stats.Estimate(float(means.mean()), np.nan, np.nan, n, "no interval: values are not between 0 and 1")
+    return stats.without_interval(float(means.mean()), n=n, note="no interval: values are not between 0 and 1")
 
 
 def _agreement_rows(published: Published) -> list[Row]:
@@ -148,7 +153,7 @@ def _agreement_rows(published: Published) -> list[Row]:
     sentence = "{quantity} is {printed:.6g}, recomputed {recomputed:.6g}"
     wrong = [sentence.format_map(number) for number in numbers if not number["agrees"]]
     note = "; ".join(wrong[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-    estimate = stats.Estimate(1 - len(wrong) / len(numbers), np.nan, np.nan, len(numbers), note)
+    estimate = stats.without_interval(1 - len(wrong) / len(numbers), n=len(numbers), note=note)
     return [row(metric="printed_numbers", estimate=estimate)]
 
 

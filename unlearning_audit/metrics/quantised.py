@@ -40,8 +40,8 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``bits`` to which the weights of matrices and kernels are rounded, those of each output by their largest;
-    ``decides``: a verdict rests on the accuracy on forgotten samples as well."""
+    """``bits`` to which the weights of matrices and kernels are rounded, in steps set by the largest weight of each
+    output; ``decides``: a verdict rests on the accuracy on forgotten samples as well."""
 
     bits: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1), Distinct] = (8, 4)
     decides: bool = False
@@ -56,12 +56,13 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     for each of ``bits``. {} unless ``decides`` is set."""
     if not options.decides:
         return {}
+    # The job that relearns also rounds the weights, so one file has the answers of both.
     record, member = relearn.joined_record(evaluation.relearned_files), evaluation.membership[evaluation.target]
     right, forget = record.right_rounded[:, _positions(record, options)], member.forget[:, record.index]
-    accuracies = [_text.mean(of_bits, forget) for of_bits in right.swapaxes(0, 1)]  # of [models, bits, rows]
+    accuracies = [_text.mean(of_bits, forget) for of_bits in right.swapaxes(0, 1)]  # ``right`` [models, bits, rows]
     places = {"unit": member.block, "split": member.split, "index": record.index}
     names = [f"{bits} bits" for bits in options.bits]
-    return {name: several(names, accuracies, **places, rule=rule) for name, rule in DECIDES.items()}
+    return {"quantised": several(names, accuracies, **places, rule=DECIDES["quantised"])}
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -72,6 +73,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     on forgotten samples. "quantised_auc" is the AUC of forgotten against held-out samples; it is left out if a model
     lacks one of the two. "quantised_accuracy" is the accuracy on forgotten and on test samples (field ``role``).
     """
+    # The job that relearns also rounds the weights, so one file has the answers of both.
     record, member = relearn.joined_record(evaluation.relearned_files), evaluation.membership[evaluation.target]
     retrained = relearn.retrained_record(evaluation)
     forget, heldout = member.forget[:, record.index], member.heldout[:, record.index]

@@ -39,8 +39,8 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``rate``: the expected share of a list that is false; ``examples``: so many of the records of a method that are
-    listed, those with the least p-values, are shown with their picture, text or values."""
+    """``rate``: the expected share of a list that is false; ``examples``: how many of a method's recognised records are
+    shown with their picture, text or values, namely those with the least p-values."""
 
     rate: float = Field(0.1, gt=0, lt=1)
     examples: int = Field(12, ge=0)
@@ -62,18 +62,13 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
 
 def records(evaluation: Evaluation, options: Options) -> list[Line]:
-    """Return a line for each forgotten record in each split of each pair, with the p-value that it was never seen and
-    whether it is recognised (`evaluation.records.COLUMNS`); then a line for the never-seen record to show beside each
+    """Return a line for each record that the models of a split forgot, with the p-value that it was never seen and
+    whether it is recognised (`evaluation.records.COLUMNS`); then a line for a never-seen record to show beside each
     record that is shown.
 
-    P-values are conformal: they compare the record's score with those of held-out samples of the same models, as means
-    over a split's models. The attack that scores them and its direction are those that separate best in the other
-    pairs, or in the other split of the only pair. One list covers all splits (Benjamini and Hochberg). A person has
-    Simes' p-value of the person's records. The never-seen record has the same label, and is the most familiar one to
-    the same models. A model that was broken on all samples lists none.
-
-    If held-out samples are missing or not a random draw, each record is compared with retrained models by φ; there are
-    no lines without such models.
+    A split is one of a pair of splits; the columns ``pair`` and ``split`` identify it. Of the recognised records of all
+    splits, the ``options.examples`` with the least p-values are shown: their lines contain the picture, text or values.
+    In a text, each token has its surprise, −log p as the mean over the models of the split, if it is known.
     """
     lines, unseen = _lines_and_unseen(evaluation, options)
     return _contents.with_contents(lines, evaluation.data, options.examples, unseen, _contents.surprise(evaluation))
@@ -82,8 +77,9 @@ def records(evaluation: Evaluation, options: Options) -> list[Line]:
 def _lines_and_unseen(evaluation: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
     """Return a line for each forgotten record, and (pair, split) → the samples that its models never saw, with scores.
 
-    Records are compared with held-out samples, or with retrained models if held-out samples are missing or not a random
-    draw. With retrained models, the dict of never-seen samples is empty.
+    Each record is compared with held-out samples of the same models. If these are missing or not a random draw, it is
+    compared with retrained models by φ; then the dict of never-seen samples is empty, and there are no lines without
+    retrained models.
     """
     member = evaluation.membership[evaluation.target]
     # ``fair``: forgotten and held-out samples are a random draw
@@ -124,7 +120,9 @@ def against_heldout(
     """Return a line for each forgotten record, compared with held-out samples of the same models, and (pair, split) →
     these held-out samples with their scores.
 
-    This is for forgotten samples that are a random draw. A split without forgotten or held-out samples has no lines.
+    This is for forgotten samples that are a random draw. P-values are conformal: they compare the score of a record,
+    the mean over the split's models, with those of held-out samples. A split without forgotten or held-out samples has
+    no lines.
 
     Parameters
     ----------
@@ -161,16 +159,20 @@ def against_retrained(
 ) -> list[Line]:  # fmt: skip
     """Return a line for each forgotten record, whose φ is compared with that of retrained models.
 
-    This is for forgotten samples that are not a random draw.
+    This is for forgotten samples that are not a random draw. Each forget set is compared only with retrained models
+    that saw none of it. A forget set has no lines if these are fewer than two, because a single model does not show how
+    such models vary.
 
     Parameters
     ----------
-    member, phi
-        float64 [models, samples]: memberships and φ of the audited models.
+    member
+        The memberships of the audited models.
+    phi
+        float64 [models, samples]: φ of the audited models.
     retrained
-        float64 [retrained models, samples]: φ of retrained models, which were trained on ``training`` bool [retrained
-        models, samples]. Each forget set is compared only with retrained models that saw none of it. A forget set has
-        no lines if these are fewer than two, because a single model does not show how such models vary.
+        float64 [retrained models, samples]: φ of the retrained models.
+    training
+        bool [retrained models, samples]: the samples that each retrained model was trained on.
     rate
         The expected share of the list that is false.
     """
@@ -216,8 +218,8 @@ def with_recognised(lines: list[Line], rate: float) -> list[Line]:
     """Return the lines of all splits with the columns "recognised" and "rate", and "person_recognised" if lines name
     persons. ``rate`` is the expected share of the whole list that is false.
 
-    One list covers all splits. If each split had a list at this rate, some list would nearly always include a false
-    record where splits are many.
+    One list covers all splits (Benjamini and Hochberg). If each split had a list at this rate, some list would nearly
+    always include a false record where splits are many.
     """
     recognised = record_stats.discoveries(p=np.array([line["p"] for line in lines]), rate=rate)
     # A person's records have one p-value in common, which counts once.
@@ -238,8 +240,19 @@ def _person_key(line: Line) -> tuple[int, int, int | None]:
 
 @dataclass(eq=False)
 class _Split:
-    """One split of a pair: the number of its ``models``, the samples that they ``forget`` and never saw (``heldout``),
-    and ``means``, the mean score by attack."""
+    """One split of a pair of splits.
+
+    Parameters
+    ----------
+    block, split
+        The number of the pair, and the number of the split in it.
+    models
+        How many models the split has.
+    forget, heldout
+        int64: the numbers of the samples that these models forgot, and of those that they never saw.
+    means
+        Attack → the mean of its scores over these models, float64 [samples].
+    """
 
     block: int
     split: int

@@ -70,7 +70,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     accuracy = _text.mean(np.clip(_mean_over_steps(audited.right, audited.steps), 0, 1), queried)
     places = {"unit": member.block, "split": member.split, "index": audited.index}
     # vars: the accuracy's value, influence and imagined
-    return {name: single(**vars(accuracy), **places, rule=rule) for name, rule in DECIDES.items()}
+    return {"relearn_area": single(**vars(accuracy), **places, rule=DECIDES["relearn_area"])}
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -161,14 +161,14 @@ def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried:
     """Return how far the curve of ``audited`` lies above that of ``retrained`` on the ``queried`` samples, as a mean
     over log₂(1 + step).
 
-    ``audited`` and ``retrained`` [models, points, rows]: right (bool), phi or NLL, of the same samples in paired
-    models. The interval covers samples and models; for right or wrong predictions it lies in [−1, 1], else it has no
-    bounds.
+    The interval covers samples and models; for right or wrong predictions it lies in [−1, 1], else it has no bounds.
 
     Parameters
     ----------
+    audited, retrained
+        [models, points, rows]: right (bool), phi or NLL, of the same samples in paired models.
     steps
-        int64 [points].
+        int64 [points]: the number of steps at each point of a curve.
     queried
         bool [models, rows].
     places
@@ -189,9 +189,6 @@ def steps_ratio(
 ) -> Estimate:
     """Return the mean number of steps that ``audited`` models need to relearn, divided by that of ``retrained`` models.
 
-    A model has relearned when its accuracy on ``queried`` samples, bool [models, rows], reaches its ``goal`` float64
-    [models].
-
     A model that does not reach the goal by the last step counts as twice that step; the note says how many do not.
     There is no number if all retrained models reach the goal at step 0. The interval is a jackknife over splits,
     because models of a split are taught the same samples, or over models where there are fewer than three splits. There
@@ -199,6 +196,10 @@ def steps_ratio(
 
     Parameters
     ----------
+    queried
+        bool [models, rows]: the samples on which accuracy is measured.
+    goal
+        float64 [models]: the accuracy at which a model has relearned.
     places
         "split" and "block", int [models].
     """
@@ -223,9 +224,9 @@ def steps_ratio(
         ratios = sums_audited / sums_retrained
     if not np.isfinite(ratios).all():
         why = f"no interval: without one {unit} there is no ratio"
-        return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, why])))
+        return stats.without_interval(value, n=n, note="; ".join(filter(None, [late, why])))
     half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(kept) - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
-    return Estimate(value, max(float(value - half), 0.0), float(value + half), n, late)
+    return Estimate(value, low=max(float(value - half), 0.0), high=float(value + half), n=n, note=late)
 
 
 def first_steps(models: Relearned, queried: np.ndarray, goal: np.ndarray) -> np.ndarray:

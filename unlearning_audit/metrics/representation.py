@@ -44,10 +44,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """Return rows on the last hidden layers of the target models, each with an interval over models and samples.
 
     "probe_auc" is the AUC of forgotten against held-out samples by a new last layer that is learned from retained
-    samples. "cka_retrained" and "cka_original" are the similarities (CKA) on forgotten samples to retrained models and
-    to the models before unlearning. "cka_gap" is the former minus that of two retrained models; it is left out for
-    retraining itself. A row that cannot be computed has the reason in place of a number. Raises NoAnswerError if the
-    models before unlearning failed.
+    samples. "cka_retrained" is the similarity (CKA) on forgotten samples to retrained models, and "cka_gap" this
+    similarity minus that of two retrained models; it is left out for retraining itself. "cka_original" is the
+    similarity to the models before unlearning. A row that cannot be computed has the reason in place of a number.
+    Raises NoAnswerError if the models before unlearning failed.
     """
     before = _row(evaluation, "cka_original", cka(evaluation, evaluation.unlearned_files, evaluation.originals))
     return [probe_row(evaluation), *cka_rows(evaluation), before]
@@ -129,15 +129,20 @@ def probe_row(evaluation: Evaluation) -> Row:
 
 
 def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return φ, the confidence in the ``labels`` int64 [query], by a logistic regression on features: float64 [query].
+    """Return φ, the confidence in the ``labels``, by a logistic regression on features: float64 [query].
 
-    The regression is multinomial, of ``y`` int64 [retained] on ``retained`` float [retained, features], standardised
-    and with a ridge of 1.
+    The regression is multinomial, with a ridge of 1, on features in standard deviations of the retained samples.
 
     Parameters
     ----------
+    retained
+        float [retained, features]: features of the retained samples, from which the regression is learned.
+    y
+        int64 [retained]: the labels of these samples.
     query
         float [query, features]: the samples to judge.
+    labels
+        int64 [query]: the labels of the samples to judge.
     """
     from sklearn.exceptions import ConvergenceWarning  # slow to import, and seldom needed
     from sklearn.linear_model import LogisticRegression

@@ -58,16 +58,18 @@ def evaluate(
 
     Intervals cover models and samples, and differences are paired by both. The variance of an AUC includes imaginary
     samples (field ``imagined``; see `stats.mean_influence`), so that an AUC of 1 has an interval, too. In the
-    difference of two equal AUCs their influences would cancel, and leave no interval. So the larger of the two counts
-    there, unless the scores themselves are equal.
+    difference of two equal AUCs, the influences of the imaginary samples would cancel, and leave no interval. So the
+    larger of the two influences is used there, unless the scores themselves are equal.
 
     Parameters
     ----------
-    after, before, retrained
-        float64 [models, samples]: φ of the models after unlearning, before it, and of retrained ones; without one of
-        the latter two, its difference is left out.
     member
         The memberships of the models.
+    after
+        float64 [models, samples]: φ of the models after unlearning.
+    before, retrained
+        float64 [models, samples]: φ of the models before unlearning, and of retrained models; None: the difference from
+        them is left out.
     """
     retain, heldout = member.retain, member.heldout
     if not (retain.any(axis=1) & heldout.any(axis=1)).all():

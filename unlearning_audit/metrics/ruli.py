@@ -140,9 +140,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     (field ``target``) if there are both kinds.
 
     The efficacy test reads φ of held-out samples on retrained models, unless the option ``test_model`` is "original".
-    If the method itself is retraining, these are its control, retrained independently. With a selection of samples, the
-    accuracy on vulnerable samples that were retained follows (table 3), with role retain and target vulnerable. If
-    imported models do not allow the tests, one row has the reason. Raises ValueError without shadow models.
+    If the method itself is retraining, its control, retrained independently, takes the place of these models. With a
+    selection of samples, the accuracy on vulnerable samples that were retained follows (table 3), with role retain and
+    target vulnerable. If imported models do not allow the tests, one row has the reason. Raises ValueError without
+    shadow models.
     """
     return or_reason(evaluation, lambda: _rows(evaluation, options), metric="privacy_auc", attack="ruli")
 
@@ -283,7 +284,7 @@ def over_population(rows: list[Row]) -> list[Row]:
     Parameters
     ----------
     rows
-        Of both attacks; a number that one of them lacks is left out.
+        The rows of both attacks; a number that one of them lacks is left out.
     """
     by_attack = {(row.attack, row.metric): row for row in rows}
     ratios = []

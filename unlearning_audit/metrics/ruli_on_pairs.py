@@ -65,14 +65,15 @@ def leave_pair_out(
     population: ruli.Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
 ) -> dict[tuple[str, str], Question]:
     """Return (attack, test) → the scores of all models in this test of RULI, with which samples are positives and
-    negatives; the shadow models of each model are all except itself and its twin.
+    negatives. The shadow models of each model are all except itself and its twin, the model of the other split with the
+    same number.
 
     Scores are NaN where neither a model nor its twin forgot or held out a sample.
 
     Parameters
     ----------
     sides
-        For each split its models and their twins, int64 [models] each.
+        For each split, its models and their twins, int64 [models] each.
 
     Raises
     ------

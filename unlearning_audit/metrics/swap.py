@@ -41,11 +41,9 @@ def lower_bound(*, epsilon: float, delta: float) -> float:
 
 
 def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
-    """Return Adv̄ of each adversary: the absolute value of its advantage.
+    """Return Adv̄ of each adversary, the absolute value of its mean advantage, with an interval.
 
-    The note has the advantage with its sign.
-
-    The lower limit is 0 where the interval of the signed advantage contains 0.
+    The lower limit is 0 where the interval of the signed advantage contains 0. The note has the signed advantage.
 
     Parameters
     ----------
@@ -74,7 +72,9 @@ def quality(
     reading
         The signed advantages, from `crossed.weighted_mean`.
     n
-        The number of samples; ``names`` of the adversaries: with them, the note names the strongest.
+        The number of samples.
+    names
+        The names of the adversaries; if they are given, the note names the strongest.
     draws
         Bootstrap replicates from ``rng``, by which the intervals of the advantages hold for all adversaries at once.
     """
@@ -271,9 +271,9 @@ def advantages(
         from unlearned models, may score forgotten samples high because they look less familiar. Its numbers then change
         their sign.
     phi
-        float64 [models, samples]: the φ of the target models, which shows this.
+        float64 [models, samples]: φ of the target models, which shows the direction of such attacks.
     target
-        Their memberships.
+        The memberships of the target models.
     """
     game = _game.of_models(target)
     sides, signed, tails = target.forget | target.heldout, {}, {}
@@ -293,20 +293,18 @@ def advantages(
 
 def familiar_direction(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
     """Return the direction of an attack: −1 if its scores correlate negatively, by ranks, with φ, the confidence in the
-    label; else +1.
+    label; else +1, also if no score is a number.
 
-    Attacks that learn from unlearned models may have either direction.
-
-    The direction does not depend on which samples were forgotten. So if forgotten and held-out samples do not differ,
-    the sign of a chance difference stays a fair coin.
+    Attacks that learn from unlearned models may have either direction. The direction does not depend on which samples
+    were forgotten. So if forgotten and held-out samples do not differ, the sign of a chance difference stays a fair
+    coin.
 
     Parameters
     ----------
     score, phi
         float64 [models, samples].
     rows
-        bool [models, samples]: which of them are ranked, all models together; without a score that is a number the
-        direction is +1.
+        bool [models, samples]: the samples of each model that are ranked, those of all models together.
     """
     finite = rows & ~np.isnan(score)
     if not finite.any():
@@ -369,19 +367,20 @@ def evaluate(
     *, scores: dict[Key, tuple[np.ndarray, np.ndarray]], target: Membership, sets: dict[str, list[Key]],
     rng: np.random.Generator, fprs: Sequence[float] = FPRS, draws: int = crossed.DRAWS,
 ) -> list[Row]:  # fmt: skip
-    """Return all rows of the SWAP test for one method: advantage, auc, mia_score, tpr_at_fpr, q, q_crossfit, q_sd.
+    """Return all rows of the SWAP test for one method: advantage of each attack; q, q_sd and q_crossfit of each set of
+    attacks; then auc, mia_score and tpr_at_fpr of each attack.
 
-    The attack column holds "attack/form", or the set's name for q; ``pair`` is set where one pair is evaluated alone.
-    ``n`` counts samples, pairs for q_sd.
+    Q is 1 minus the largest absolute advantage of a set's attacks. The attack column holds "attack/form", or the set's
+    name for q; ``pair`` is set where one pair is evaluated alone. ``n`` counts samples, and for q_sd pairs.
 
     Parameters
     ----------
     scores
-        (attack, form) → score float [models, samples] and decision bool [models, samples] of target models.
+        (attack, form) → score float and decision bool, [target models, samples] each.
     target
-        Their memberships, whose ``weight`` is the sensitivity distribution.
+        The memberships of the target models, whose ``weight`` is the sensitivity distribution.
     sets
-        Name → the adversaries, one at least, over which Q takes the maximum.
+        Name of a set → its attacks, one at least.
     fprs
         The false positive rates.
     draws

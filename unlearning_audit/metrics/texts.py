@@ -153,12 +153,14 @@ def _rows_against_retrained(
     """Return the rows that compare audited with retrained models: PrivLeak, the distance of truth ratios and forget
     quality.
 
+    Numbers whose values are missing are left out; PrivLeak also if a model has no forgotten or no held-out samples.
+    Where PrivLeak is not defined, its row has the reason in place of a number.
+
     Parameters
     ----------
     columns, of_retrained
         Name → values [models, samples] of audited and of retrained models: `MIN_K` for PrivLeak, `RATIO` for the other
-        two. Numbers whose values are missing are left out; PrivLeak also if a model has no forgotten or no held-out
-        samples. Where PrivLeak is not defined, its row has the reason in place of a number.
+        two numbers.
     places
         Split and block of the models.
     """

@@ -95,13 +95,13 @@ def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray) -> n
     """Return the logarithm of the truth ratio R of every sample, float64 [models, samples]; NaN for samples without
     perturbed answers.
 
-    ``logits`` [models, rows, 2]: (φ, 0) of each text, where rows are samples and their other answers.
-
     Parameters
     ----------
+    logits
+        [models, rows, 2]: (φ, 0) of each text; rows are samples and their other answers.
     perturbed, right
-        int64 [samples, k]: the rows of the wrong and of the right answers of each sample, filled with −1; without a
-        right one the sample itself counts.
+        int64 [samples, k]: the rows of the wrong and of the right answers of each sample, filled with −1. Without a
+        right one, the sample itself counts as the right answer.
     """
     first = first_answers(right)
     return log_quotient(views_logp(logits, perturbed), views_logp(logits, first[:, None])[..., 0])
@@ -124,8 +124,12 @@ def log_quotient(wrong: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the logarithm of the truth ratio R, float64 [...]. R is the geometric mean of the probabilities of the
     wrong answers, as in open-unlearning, over the probability of the right one. NaN where there is no wrong answer.
 
-    ``wrong`` [..., answers] and ``right`` [...] are log-probabilities; NaN in ``wrong`` means that there is no such
-    answer.
+    Parameters
+    ----------
+    wrong
+        [..., answers]: log-probabilities of the wrong answers; NaN: there is no such answer.
+    right
+        [...]: log-probability of the right answer.
     """
     present = ~np.isnan(wrong)
     with np.errstate(invalid="ignore"):  # 0/0 where there is no wrong answer
@@ -181,6 +185,6 @@ def distances(
     value, low, high = np.clip([distance.value, distance.low, distance.high], 0, 1).tolist()
     quality, least, most = np.exp(np.minimum([log_p.value, log_p.low, log_p.high], 0.0)).tolist()
     return {
-        "truth_ratio_ks": Estimate(value, low, high, samples, distance.note),
-        "forget_quality": Estimate(quality, least, most, samples, log_p.note),
+        "truth_ratio_ks": Estimate(value, low, high, n=samples, note=distance.note),
+        "forget_quality": Estimate(quality, least, most, n=samples, note=log_p.note),
     }

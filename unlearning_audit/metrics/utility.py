@@ -1,7 +1,5 @@
 """Model utility of TOFU (Maini et al. 2024): the performance of a language model on text that it should not forget."""
 
-import math
-
 import numpy as np
 from pydantic import Field
 
@@ -10,7 +8,7 @@ from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.evaluation.effects import Effect, single
 from unlearning_audit.metrics import Evaluation, Quantity, Row, Settings, _answers, _text, groups, row, truth_ratio
 from unlearning_audit.metrics.accuracy import UTILITY
-from unlearning_audit.stats import Estimate, crossed, levels
+from unlearning_audit.stats import crossed, levels, without_interval
 
 #: The metric reads answers that the models generate.
 NEEDS = ("fair_draw", "generations")
@@ -58,7 +56,7 @@ def rows_of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership
         return []
     utility = levels.mean(of_models, **groups(member), n=n, bounds=(0, 1))
     if (of_models.value == 0).any():  # where the mean has no slope, which an interval needs
-        utility = Estimate(utility.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
+        utility = without_interval(utility.value, n=n, note="no interval: a term is 0 for some model")
     return [row(metric="model_utility", estimate=utility)]
 
 
@@ -75,9 +73,11 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the terms of the harmonic mean: for each term, values float64 [target models, samples], and the samples
-    that count, bool of the same shape. `rows` describes the terms.
+    that count, bool of the same shape.
 
-    Raises ValueError for data without perturbed answers.
+    The terms are p̄, ROUGE-L recall and max(0, 1 − R) of retained samples, then those of each set of the test part,
+    where p̄ is divided by its sum over all choices (`rows` defines p̄ and R). Raises ValueError for data without
+    perturbed answers.
     """
     wrong, paraphrase = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not wrong.shape[1]:

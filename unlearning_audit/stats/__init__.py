@@ -3,7 +3,7 @@
 The functions that most metrics and attacks use can be imported from here; import the others from their files.
 """
 
-from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
+from unlearning_audit.stats.estimates import LEVEL, Estimate, empty, without_interval
 from unlearning_audit.stats.intervals import (
     clopper_pearson,
     mean_influence,
@@ -22,5 +22,5 @@ from unlearning_audit.stats.roc import auc, best_threshold, cut_at_fpr, placemen
 __all__ = [
     "LEVEL", "Estimate", "auc", "best_threshold", "clopper_pearson", "cut_at_fpr", "empty", "kendall", "mean_influence",
     "mean_interval", "normal_probability", "normal_quantile", "phi", "placements", "quantile_interval", "sd_interval",
-    "spearman", "squares_dof", "t_quantile", "unresolved",
+    "spearman", "squares_dof", "t_quantile", "unresolved", "without_interval",
 ]  # fmt: skip

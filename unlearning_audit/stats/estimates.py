@@ -47,3 +47,23 @@ def empty(*, n: int, note: str) -> Estimate:
         An estimate whose value and limits are NaN.
     """
     return Estimate(np.nan, np.nan, np.nan, n, note)
+
+
+def without_interval(value: float, *, n: int, note: str = "") -> Estimate:
+    """Return an estimate of a number whose confidence limits are unknown.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    n : int
+        The count that it rests on.
+    note : str
+        A remark.
+
+    Returns
+    -------
+    Estimate
+        An estimate whose limits are NaN.
+    """
+    return Estimate(value, np.nan, np.nan, n, note)
