@@ -29,7 +29,7 @@ class Line:
     Parameters
     ----------
     verdict
-        Its code.
+        The code of the verdict.
     share
         The share of the traces left by doing nothing that the method removes, with its interval, NaN if undefined.
     points

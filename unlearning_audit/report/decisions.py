@@ -72,10 +72,10 @@ class Decisions:
     extended: dict[Place, dict[str, Any]] = field(default_factory=dict)
 
     def extension(self, where: Place, method: str = "") -> str:
-        """Return a clause that says that a scenario was extended without a plan, and what follows.
+        """Return a clause that says that a scenario was extended without a plan, so that verdicts are more often wrong.
 
-        "" for a scenario that was not extended, and for a ``method`` that was not judged before the extension. Without
-        ``method``, the clause is about the whole scenario.
+        Without ``method``, the clause is about the whole scenario. The result is "" for a scenario that was not
+        extended, and for a ``method`` that was not judged before the extension.
         """
         growth = self.extended.get(where)
         # Without "methods", all methods were judged before.
@@ -84,10 +84,10 @@ class Decisions:
         return words.EXTENDED.format(sizes=" and ".join(map(str, growth["from"])), to=growth["to"], unit=growth["unit"])
 
     def extensions(self) -> str:
-        """Return a sentence for each clause about an extension without a plan, with the scenarios for which the clause
-        holds: their names, or their number above three. "" if no scenario was extended.
+        """Return sentences that say which scenarios were extended without a plan; "" if none was.
 
-        If only some methods of a scenario were judged before, they stand after its name.
+        Scenarios with the same clause (`extension`) share a sentence, which names up to three of them and counts more.
+        If only some methods of a scenario were judged before its extension, they stand after its name.
         """
         places: dict[str, list[str]] = {}  # clause about the extension → the scenarios for which it holds
         for where, growth in self.extended.items():
@@ -165,8 +165,8 @@ def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] =
     Parameters
     ----------
     order
-        For each comparison its scenario, setting and methods, the paths of its four tables, the family of tests, and
-        for each method the jobs that made its models.
+        For each comparison: scenario, setting and methods, the paths of the four tables, the ``family`` of tests, how
+        the comparison was ``extended``, and for each method the jobs that ``made`` its models.
     ledger
         The seconds of each job, as `cost.read` returns them; without it, costs are unknown.
     """
@@ -212,7 +212,7 @@ def distance(row: dict[str, Any], source: str = "retraining") -> str:
     Parameters
     ----------
     source
-        From what a difference is measured.
+        What a difference is measured from.
     """
     # The scale "difference" has no entry: its text ends in the source.
     end = {"log": " times retraining's", "ratio": " instead of 1"}
@@ -228,9 +228,9 @@ def margin(row: dict[str, Any]) -> str:
 def _margin(row: dict[str, Any]) -> float:
     """Return the margin of a distance on the scale that reports show: a difference, or else a factor.
 
-    ``row`` of distances.csv: distances from ``margin_far`` < 0 to ``margin_near`` > 0 count as equivalent. The two are
-    equally far from 0, except on the scale "ratio". There, one is m − 1 away from 0 and the other 1 − 1/m, for the
-    factor m > 1.
+    In a ``row`` of distances.csv, distances from ``margin_far`` < 0 to ``margin_near`` > 0 count as equivalent. The two
+    limits are equally far from 0, except on the scale "ratio": there, for a factor m > 1, one limit is m − 1 away from
+    0 and the other 1 − 1/m.
     """
     near, far = row["margin_near"], -row["margin_far"]
     if row["scale"] == "ratio":

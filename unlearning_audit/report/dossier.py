@@ -42,8 +42,8 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     """Write the dossier of a finished study, two pages that somebody can sign, beside its report ``page``; return its
     path.
 
-    The tables of roles and of recomputed numbers, which ``audit read`` writes into a folder beside it, are read if they
-    exist; a missing one counts as empty.
+    For a study that ``audit read`` wrote, the tables of roles and of recomputed numbers are read from the folder beside
+    the study's file; a missing table counts as empty.
 
     Parameters
     ----------
@@ -93,11 +93,11 @@ def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
 
 def _seen(judged: Decisions) -> list[str]:
     """Return a sentence for each scenario with the smallest distance that its present models would have detected, by
-    its best metric.
+    the best of the metrics that decide verdicts.
 
-    The best metric is the one whose smallest distance is the smallest share of the metric's margin. If every method
-    lacks a verdict because there are too few retrained models, the sentence says so. A scenario whose smallest distance
-    could not be estimated has no sentence.
+    If every method lacks a verdict because there are too few retrained models, the sentence says so instead. The best
+    metric is the one whose smallest distance is the smallest share of the metric's margin. A scenario whose smallest
+    distance could not be estimated has no sentence.
     """
     sentences = []
     for where, resolution in judged.resolution.items():

@@ -22,16 +22,17 @@ def summary(
     """Return the facts for summary.json, from which `text` prints the end of a run, and studies are compared later.
 
     "answers": the answer for each scenario and setting; "extended": a sentence on scenarios that were extended without
-    a plan; "nodes": "scenario|setting|method" → the jobs on which its verdict rests, each as [stage, name]: those that
-    made its models, then the comparison.
+    a plan; "nodes": "scenario|setting|method" → the jobs on which the method's verdict rests, each as [stage, name]:
+    first the jobs that made its models, then the comparison.
 
     Parameters
     ----------
     comparisons
-        For each comparison its scenario, setting, files and jobs, as `decisions.read` takes them.
+        For each comparison: scenario, setting, paths of files and jobs, as `decisions.read` takes them.
     """
     nodes = {}
     for comparison in comparisons:
+        # The files of a job lie in a folder with the job's name.
         judged_by = ["comparisons", Path(comparison["verdicts"]).parent.name]
         for method, made_by in comparison["made"].items():
             nodes[f"{comparison['scenario']}|{comparison['setting']}|{method}"] = [*made_by, judged_by]
@@ -49,7 +50,7 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     Parameters
     ----------
     summary
-        As the function `summary` returns it.
+        The facts that the function `summary` returns.
     page
         The path of the report.
     following

@@ -7,9 +7,9 @@ def lines(records: list[Record]) -> list[str]:
     """Return a line for each failure, as "scenarios.noisy.methods.mine: my_method.py line 12, in unlearn: IndexError:
     …".
 
-    A line begins with the field of the study that names what failed. Failures with the same sentence in one scenario
-    share a line, which lists their names. Only plug-ins that raised an error and methods whose models diverged are
-    included; other failures follow from these.
+    Only plug-ins that raised an error and methods whose models diverged are included; other failures follow from these.
+    A line begins with the field of the study that names what failed. Failures of one field with the same sentence share
+    a line, which lists their names.
     """
     # (field of the study, sentence) → the names of what failed, each once, in order.
     failed: dict[tuple[str, str], dict[str, None]] = {}

@@ -90,8 +90,10 @@ class Numbers:
                 self._of_metric[key, row.metric].append(row)
 
     def by_method(self, where: tuple[str, str]) -> dict[str, dict[str, Any] | None]:
-        """Return method → its case in a scenario and setting, None if there is none: none first, the retrained models
-        last, the others in study order."""
+        """Return method → its case in a scenario and setting (``where``), or None if it has no case there.
+
+        The method called "none" comes first, then the others in study order, the retrained models last.
+        """
         here = {case["method"]: case for case in self.cases if place(case) == where}
         return {method: here.get(method) for method in methods(self.cases)}
 
@@ -155,9 +157,10 @@ class Numbers:
         """Return the number of ``metric`` for a case with its interval, or an empty cell with the reason why there is
         none.
 
-        Without ``attack``, the number is of the first attack that the metric declares, then of the first in
-        ``naming.attacks``, else of the attack in the first row. Rows of a metric differ by fields of `Row`; ``where``
-        or keywords (``role="test"``) select one. Without them, the row without such fields is taken, or the only row.
+        Without ``attack``, the first of these that has a row is taken: no attack, the attacks that the metric declares,
+        those of ``naming.attacks``, the attack of the first row. Rows of one attack differ by fields of `Row`;
+        ``where`` or keywords (``role="test"``) select one. Without them, the only row is taken, or the row without such
+        fields.
         """
         where = where or Row(metric, **place).place  # keywords as pairs, in the order in which rows have them
         failures = self.failures(case)
@@ -209,8 +212,8 @@ class Numbers:
     def primary(self, case: dict[str, Any], attack: str = "") -> tuple[str, Cell]:
         """Return the name of the main metric of the case's scenario and setting, and its number for the case.
 
-        The main metric is the first of ``naming.primary`` with a number in the scenario, else the first with a row. If
-        there is none, the result is "" and an empty cell with the reason.
+        The main metric is the first of ``naming.primary`` with a number in that scenario and setting, else the first
+        with a row there. If there is none, the result is "" and an empty cell with the reason.
         """
         rows = [row for neighbour in self.cases if place(neighbour) == place(case) for row in self.rows_of(neighbour)]
         metrics = {row.metric for row in rows}
@@ -247,7 +250,7 @@ def protocol(case: dict[str, Any]) -> Protocol:
 
 
 def methods(cases: list[dict[str, Any]]) -> list[str]:
-    """Return every method once: none first, the retrained models last, the others in study order."""
+    """Return every method once: the one called "none" first, the retrained models last, the others in study order."""
     return naming.ordered(dict.fromkeys(case["method"] for case in cases))
 
 

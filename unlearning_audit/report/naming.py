@@ -54,8 +54,8 @@ def quantities() -> dict[str, Quantity]:
 def meaning(metric: str) -> Quantity:
     """Return the quantity called ``metric``: its label, its ideal and how to read it.
 
-    In a declared name, a * stands for any text. This text then replaces the * in the label. If no metric declares the
-    name, the quantity has only that name.
+    In a declared name, a * stands for any text. This text, with spaces for underscores, then replaces the * in the
+    label. If no metric declares the name, the quantity has only that name.
     """
     declared = quantities()
     if metric in declared:

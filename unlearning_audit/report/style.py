@@ -64,11 +64,11 @@ def panels(
     Parameters
     ----------
     height
-        Inches, one number for every row or a list with one for each row.
+        Inches: one number for every row, or a list with a number for each row.
     share_y
         Whether all axes have the same vertical limits.
     width
-        Inches, without which up to two columns are half a page wide, more a whole page.
+        Inches. None makes a figure of one or two columns half a page wide, and any other a whole page.
     """
     # Without pyplot, which takes longer to import than most figures to draw.
     from matplotlib.figure import Figure
@@ -97,7 +97,7 @@ def blocks(count: int, size: int, *, height: float, **more: Any) -> tuple["Figur
     Parameters
     ----------
     height
-        Of a row, in inches.
+        The height of a row, in inches.
     more
         Further arguments of `panels`.
     """
@@ -215,7 +215,8 @@ def logarithmic(axis: "Axes", subs: tuple[float, ...] = (1.0, 3.0)) -> None:
 def fit(figure: "Figure") -> None:
     """Break titles that are wider than their panel, and turn the labels below an axis by 30° if they would overlap.
 
-    If no title and no axis's labels together have more than `SHORT` letters, nothing is measured or changed.
+    Nothing is measured or changed if no title is longer than `SHORT` letters, and neither are the labels of any one
+    axis together.
     """
     if not any(len(axis.get_title(loc="left")) > SHORT or _letters(axis) > SHORT for axis in figure.axes):
         return

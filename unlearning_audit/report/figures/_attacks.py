@@ -34,8 +34,8 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
             frame(axis, methods, lookup.label(where) if len(places) > 1 else "", label, chance, 6)
             axis.set_xlim(left=min(axis.get_xlim()[0], chance - 0.02))
     style.legend(figure, [{"label": name, "marker": mark, "color": colour} for name, mark, colour in attacks.values()])
-    # After how many methods the accuracy of the first two attacks is above chance, the last field of a panel, with its
-    # whole interval.
+    # The label counts, for each of the first two attacks, the methods for which the whole interval of the accuracy lies
+    # above chance.
     compared, counts = [case for case in numbers.cases if case["method"] not in naming.BASELINES], []
     for (question, attack), (name, *_) in list(attacks.items())[:2]:
         cells = [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]

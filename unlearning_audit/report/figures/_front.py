@@ -18,8 +18,11 @@ def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     Methods that lose more utility than `TOLERABLE` are left out. Of the others, each method on the front is nearer than
     every faster one. Intervals are not considered.
 
-    Of ``rows``, a row for each method, three columns are read: "tuned" is the distance from retraining and "lost" the
-    loss of utility, both in margins; "method_seconds" is the time on one pair.
+    Parameters
+    ----------
+    rows
+        A row for each method. "tuned" is the distance from retraining and "lost" the loss of utility, both in margins;
+        "method_seconds" is the time on one pair.
     """
     usable = [row for row in rows if row["lost"] <= TOLERABLE and not math.isnan(row["tuned"])]
     front, nearest = [], math.inf
@@ -40,7 +43,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     Parameters
     ----------
     rows
-        As `unlearning_audit.report.tables.tuning.lines` returns them.
+        The table of tuning, as `unlearning_audit.report.tables.tuning.lines` returns it.
     """
     places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
     figure, axes = style.panels(max(len(places), 1), height=2.4, columns=2, width=style.WHOLE, share_y=False)
@@ -89,8 +92,8 @@ def mark(axis: "style.Axes", row: dict[str, Any], color: str) -> None:
 def write_names(axis: "style.Axes", front: list[dict[str, Any]]) -> None:
     """Write the names of the methods on a front below and left of their points, where there are no other methods.
 
-    The name stands at the right of a point near the left edge, and above a point near the bottom. Below other points,
-    the name stands lower where it would overlap the name written before.
+    The name stands at the right of a point near the left edge, and above a point near the bottom. A name below its
+    point is moved down where it would overlap the last name on the same side.
     """
     points_of = 72 / axis.figure.dpi  # pixels to points
     left, bottom, width, _ = (value * points_of for value in axis.get_window_extent().bounds)

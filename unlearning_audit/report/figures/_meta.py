@@ -37,7 +37,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     Parameters
     ----------
     rows
-        One for each metric, property and scenario, as `comparisons.meta.evaluate` returns them.
+        A row for each metric, property and scenario, as `comparisons.meta.evaluate` returns them.
     """
     # (metric, property) → the row that represents it; and all metrics, those on other models last.
     row_of, names, on_other_models = overview(rows), metrics(rows), elsewhere(rows)

@@ -76,7 +76,7 @@ def finding(numbers: Numbers, attack: str) -> str:
     Parameters
     ----------
     attack
-        The one that the figure names, or "".
+        The attack that the figure names, or "".
     """
     metric = numbers.main_metric(numbers.cases)
     if not metric:

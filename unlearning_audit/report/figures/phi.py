@@ -82,11 +82,16 @@ def values(files: dict[str, Any]) -> Pair:
 
 
 def _to_compare(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
-    """Return, for each method, the two arrays of phi to draw, None without any, and words for the second array.
+    """Return a list with the two arrays of phi to draw for each method, and words for the second array.
 
     The second array is of the held-out samples. If no method has held-out samples, it is of the forgotten samples under
-    retrained models (the control, else retrain), provided that there are such models. ``values``: for each of
-    ``methods`` its (forgotten, held-out) arrays or None.
+    retrained models (the control, else retrain), provided that there are such models.
+
+    Parameters
+    ----------
+    values
+        For each of ``methods``, its (forgotten, held-out) arrays, or None if it has no logits. None is returned for it
+        as well.
     """
     by_method = dict(zip(methods, values, strict=True))
     retrained = by_method.get("retrain_control") or by_method.get("retrain")

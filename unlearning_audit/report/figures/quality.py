@@ -69,7 +69,7 @@ def finding(numbers: Numbers, attack: str) -> str:
     Parameters
     ----------
     attack
-        The one that the figure names, or "".
+        The attack that the figure names, or "".
     """
     overlaps: dict[str, list[bool]] = {}  # scenario and setting → for each method, whether the intervals overlap
     for case in numbers.cases:

@@ -83,10 +83,11 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def _best(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> tuple[Curve | None, str]:
-    """Return the ROC curve of a case with the largest area over the logarithm of the FPR, and why there is none.
+    """Return the ROC curve of a case with the largest area over the logarithm of the FPR, and words that stand in place
+    of a missing curve.
 
-    Only curves of ``attack`` count, or those of all attacks if ``attack`` is "". The curve is None if the scenario
-    lacks the method, if the method failed, or if there are no scores.
+    The curve is None if the scenario lacks the method (``case`` is None), if the method failed, or if there are no
+    scores. Only curves of ``attack`` count, or the curves of all attacks if ``attack`` is "".
     """
     if case is None:
         return None, "not asked for"
@@ -116,11 +117,18 @@ def curves(files: dict[str, Any]) -> list[Curve]:
 
 
 def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
-    """Return the ROC curve of one attack's ``score`` float64 [models, samples], mean over the target models. Forgotten
-    samples are the positive ones, held-out samples the negative ones.
+    """Return the ROC curve of one attack, mean over the target models. Forgotten samples are the positive ones,
+    held-out samples the negative ones.
 
     Models without samples of both kinds are left out. None if no model remains, or if a forgotten or held-out sample
     has no score.
+
+    Parameters
+    ----------
+    score
+        float64 [models, samples]: the attack's scores.
+    target
+        Which samples each model forgot, and which were held out from it.
     """
     weight = np.ones(target.train.shape[1]) if target.weight is None else target.weight
     pairs = []  # for each model, (scores, weights) of its forgotten and of its held-out samples
@@ -157,7 +165,7 @@ def _furnish(axis: "style.Axes", finest: float, attack: str) -> None:
     """Draw the axes of a panel, the line of chance, the region of FPR below ``finest`` that samples cannot resolve, and
     the names of the curves.
 
-    If ``finest`` is 1, there is no curve: a sentence says why. ``attack``: the one that the figure names, or "".
+    If ``finest`` is 1, there is no curve: a sentence says why. ``attack``: the attack that the figure names, or "".
     """
     if finest == 1:
         axis.set(xticks=[], yticks=[])

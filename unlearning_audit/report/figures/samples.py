@@ -20,12 +20,12 @@ SIDES = {"forgotten": style.FORGET, "held out, after unlearning": style.HELDOUT,
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw, for the same samples in a panel for each method, the median and the middle 80 % of three distributions of
-    phi (confidence in the label), those of `SIDES`.
+    """Draw a panel for each method, all with the same samples: for each sample, the median and the middle 80 % of phi
+    (confidence in the label) over models, for each of the three kinds in `SIDES`.
 
-    Each panel shows the samples in the order of the median of phi in models that never saw them, before unlearning.
-    Samples for which one of the distributions has no model are left out. A method without logits has a word in its
-    panel. The figure's label counts the samples that stand out after the method with most of them.
+    Samples for which one of the kinds has no model are left out. A method without logits has a word in its panel. Each
+    panel shows the samples in the order of the median of the last kind, held out before unlearning. The figure's label
+    names the method after which most samples stand out, and counts them.
     """
     places = lookup.places(numbers.cases)
     panels = [(where, *found) for where in places for found in numbers.by_method(where).items()]
@@ -93,13 +93,13 @@ def chosen_samples(member: Membership) -> np.ndarray:
     return np.sort(generator(0, "figure", "samples").permutation(np.flatnonzero(candidates))[:SAMPLES])
 
 
-def _panel(axis: "style.Axes", pairs: list[list[np.ndarray]]) -> None:
-    """Draw, for each sample, the median and the middle 80 % of phi for each of the three kinds in `SIDES`."""
-    for number, sides in enumerate(pairs):
+def _panel(axis: "style.Axes", samples: list[list[np.ndarray]]) -> None:
+    """Draw the median and the middle 80 % of phi for each of the three kinds of each of ``samples``."""
+    for number, sides in enumerate(samples):
         for i, (phi, colour) in enumerate(zip(sides, SIDES.values(), strict=True)):
             x = number + 0.24 * (i - 1)  # the three kinds stand side by side
             low, median, high = np.quantile(phi, [0.1, 0.5, 0.9])
             axis.plot([x, x], [low, high], color=colour, lw=1.3, solid_capstyle="round", alpha=0.75)
             axis.plot(x, median, "o", color=colour, ms=2.4, mew=0)
-    axis.set_xlim(-0.7, len(pairs) - 0.3)
+    axis.set_xlim(-0.7, len(samples) - 0.3)
     axis.grid(axis="y")

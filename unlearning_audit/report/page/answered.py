@@ -28,15 +28,15 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
     """Return the values that the template of the report's first screen shows.
 
     "told": the answer; "about": method → a sentence on what the method does; "times": method → its time as text;
-    "timed" and "priced": whether there is any time and any accuracy, so that these columns are shown; "chart": the
-    chart of ranks.
+    "timed": whether the column of times is shown; "chart": the chart of ranks; "priced": whether the column of
+    accuracies is shown.
 
     Parameters
     ----------
     plugins
         Method → (its plug-in, the user's file or None).
     times
-        Method → its time as a share of retraining, NaN if the time is unknown.
+        Method → its time divided by that of retraining, NaN if the time is unknown.
     """
     return {
         "told": answer,

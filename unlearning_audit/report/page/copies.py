@@ -16,16 +16,15 @@ COLUMNS = (
 
 
 def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for every scenario and setting with numbers of exact copies, from the spec of its data and those of
-    its splits.
+    """Return a row for every scenario and setting with numbers of exact copies.
 
     ``groups``: groups of equal samples; ``pairs``: pairs of equal training and test samples; and the counts of
-    `COLUMNS`, summed over all batches of models.
+    `COLUMNS`, summed over the splits of all batches of models.
 
     Parameters
     ----------
     order
-        For each scenario and setting, the paths of these specs.
+        For each scenario and setting, the path of the spec of its ``data``, and of the specs of its ``splits``.
     """
     rows = []
     for place in order:

@@ -21,11 +21,17 @@ FIELDS = (
 
 
 def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], command: str) -> dict[str, Any]:
-    """Return what the page shows when a square of the matrix is opened: {"columns": {key: whether checks passed},
-    "squares": {"method|key": details}}.
+    """Return what the page shows when a square of the matrix is opened: {"columns": {key: label, whether checks passed,
+    and which methods are nearest}, "squares": {"method|key": details}}.
 
-    A key is "scenario|setting". ``cases`` list, for each method in each scenario, the file of its numbers; ``command``
-    is the command that makes such a file again, without the file's name. A case without a square is left out.
+    A key is "scenario|setting". A case without a square is left out.
+
+    Parameters
+    ----------
+    cases
+        For each method in each scenario and setting, the file of its numbers (``metrics``).
+    command
+        The command that makes such a file again, without the file's name.
     """
     squares, places = {}, {"|".join(lookup.place(case)): lookup.place(case) for case in cases}
     for case in cases:

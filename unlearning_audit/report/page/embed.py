@@ -25,7 +25,7 @@ def title(path: str | Path) -> str:
 
 def drawing(path: str | Path, label: str) -> str:
     """Return a matplotlib svg file as an element of the page: without prologue and title, with ids that are unique in
-    the page, colours of the page's theme, coordinates cut after two decimals, and a size in pixels.
+    the page, coordinates cut after two decimals, colours of the page's theme, and a size in pixels.
 
     Parameters
     ----------

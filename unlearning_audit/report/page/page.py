@@ -214,8 +214,8 @@ def _table(name: str, sheets: list[Sheet], files: dict[str, str], caption: str =
 
 
 def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:
-    """Return the figures and tables of tuning and of standings, read from ``files`` (name → path); {} for a study
-    without tuned methods."""
+    """Return the figures of tuned methods, and the tables of standings and of tuning, from ``files`` (name → path); {}
+    for a study without tuned methods."""
     if "tuning.csv" not in files:
         return {}
     makers = {"standings": standings, "tuning": tuned}

@@ -66,7 +66,7 @@ def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list
     Parameters
     ----------
     found
-        As `read` returns it.
+        (method, "scenario|setting") → the recognised records, as `read` returns them.
     place
         "scenario|setting".
     """
@@ -121,9 +121,8 @@ def card(record: dict[str, Any], beside: Card | None = None) -> Card:
     """Return the card of one record: its content (picture, tokens or text), and words with its sample, label, person,
     score and p-value.
 
-    An unknown label, person or p-value is left out.
-
-    Content that is not a valid picture or list of tokens is left out; long text is cut.
+    An unknown label, person or p-value is left out, and so is a picture or list of tokens that is not valid. Long text
+    is cut.
 
     Parameters
     ----------
@@ -150,8 +149,9 @@ def card(record: dict[str, Any], beside: Card | None = None) -> Card:
 def _tokens(content: str) -> list[tuple[str, int, str]]:
     """Return (token, level of surprise, note) for each token in ``content``, a JSON list of [token, nats].
 
-    The level is the number of `LEVELS` that the nats reach, and the note states the nats; without nats, they are 0 and
-    "". After the length of a passage, "…" replaces all further tokens. [] if ``content`` is not such a list.
+    [] if ``content`` is not such a list. The level is the number of `LEVELS` that the nats reach, and the note states
+    the nats; without nats, the level is 0 and the note "". Tokens beyond the first `_PASSAGE` letters are replaced by
+    one "…".
     """
     try:
         pairs = [(str(text), None if nats is None else float(nats)) for text, nats in json.loads(content)]

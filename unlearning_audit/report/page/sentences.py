@@ -123,9 +123,11 @@ def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
 
 
 def _against(row: dict[str, Any]) -> str:
-    """Return how a method compares with doing nothing: worse, not distinguishable, or the share of traces that the
-    method removes. If the method is over-unlearned or the share is undefined, it is only called better. "" if the two
-    were not compared."""
+    """Return how a method compares with doing nothing: worse, not distinguishable, or better.
+
+    A better method is described by the share of traces that it removes, unless it is over-unlearned or the share is
+    undefined. "" if the two were not compared.
+    """
     if row["against_none"] == decide.WORSE:
         return "worse than doing nothing"
     if row["against_none"] == decide.LIKE and row["verdict"] == decide.OVER_UNLEARNED:

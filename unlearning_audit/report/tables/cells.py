@@ -28,10 +28,10 @@ Column = tuple[tuple[str, str], Ask]
 
 def columns_of(numbers: Numbers, settings: dict[str, Any]) -> list[Column]:
     """Return the columns of a table: for each scenario and setting, the combinations of metric, attack and role of
-    samples (``where``) that the table's settings ``settings`` list.
+    samples (``where``) that the table's ``settings`` list.
 
-    Combinations without a number in a scenario are left out; if none has a number there, the first is kept, to show the
-    reason.
+    Combinations without a row in a scenario and setting are left out; if none has a row there, the first is kept, to
+    show the reason.
     """
     lists = [listed(settings[name]) for name in ("metric", "attack", "where")]
     asks = [Ask(metric, attack, place(where)) for metric, attack, where in itertools.product(*lists)]
@@ -118,7 +118,7 @@ def _with_spread(value: Entry, spread: Cell, digits: int) -> Entry:
 
 
 def digits_of(column: list[Measured]) -> tuple[int, int]:
-    """Return the decimals of one column: those that the paper prints, and those that our numbers get, at least as many.
+    """Return the decimals of one column: of the numbers that the paper prints, and of ours, at least as many.
 
     If our numbers get two significant digits (`SIGNIFICANT`), the paper's decimals have no influence.
     """
@@ -133,8 +133,8 @@ def beside(name: str) -> list[Head]:
 
 
 def difference(ask: Ask, asks: list[Ask]) -> str:
-    """Return the words that distinguish the column of ``ask`` (metric, attack, rows) from the other columns of its
-    table, ``asks``: those of the three in which columns differ. "" if it is the only column."""
+    """Return the words that distinguish the column of ``ask`` from the other columns (``asks``) of its table: of
+    metric, attack and rows, the ones in which the columns differ. "" if it is the only column."""
     labels = (naming.meaning(ask.metric).display_name, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
     # In which of metric, attack and rows the columns differ.
     differ = [len({other[i] for other in asks}) > 1 for i in range(len(ask))]
@@ -142,11 +142,11 @@ def difference(ask: Ask, asks: list[Ask]) -> str:
 
 
 def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
-    """Return the name of the column of a scenario and setting (``where``): its value of ``axis``, after the scenario if
-    there are several, and the values of other axes.
+    """Return the name of a scenario and setting (``where``) in a table whose columns vary along ``axis``.
 
-    If the columns are scenarios, or if the scenario does not vary along ``axis``, the name is the label of scenario and
-    setting.
+    If ``axis`` is "scenario", or if the scenario does not vary along it, this is the label of scenario and setting.
+    Otherwise, the name has the scenario if there are several, then the values of the other axes, then the value of
+    ``axis``.
     """
     axes = next(case["axes"] for case in numbers.cases if lookup.place(case) == where)
     several = len({case["scenario"] for case in numbers.cases}) > 1

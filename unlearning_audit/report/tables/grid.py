@@ -32,7 +32,7 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     Parameters
     ----------
     order
-        As `workflow.parameters.table` returns it.
+        The job's settings, as `workflow.parameters.table` returns them: ``name``, and ``table``, the study's entry.
     printed
         The rows of the paper's table, empty if the study does not name one.
     """

@@ -47,8 +47,8 @@ def _between(rows: list[dict[str, Any]]) -> Sheet:
     """Return a table with a line and a column for each metric: Kendall's τ between the rankings of methods by both.
     Intervals are only in the csv.
 
-    ``rows``: those of meta.csv (`read`) whose "property" is `WITH` and the name of another metric; "n" is the number of
-    methods that both metrics rank.
+    ``rows``: the rows of meta.csv (`read`) whose "property" is `WITH` and the name of another metric; "n" is the number
+    of methods that both metrics rank.
     """
     names = list(dict.fromkeys(row["metric"] for row in rows))
     cells = {(row["metric"], row["property"].removeprefix(WITH)): entry(_cell(row), 2, bare=True) for row in rows}

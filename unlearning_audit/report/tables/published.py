@@ -41,13 +41,13 @@ def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tupl
     """Return the number that a paper prints for what ``cell`` measures in ``case``, and a remark on how the experiments
     differ.
 
-    If none or several match, the number is an empty cell with the reason. The remark holds the note on the printed
-    number, if it has one, and how the experiments differ.
+    If none or several match, the number is an empty cell with the reason. The remark begins with the note on the
+    printed number, if it has one, or with the fact that the paper prints absolute values.
 
     Parameters
     ----------
     rows
-        Those of one printed table, of which `fitting` finds the one that matches.
+        The rows of one printed table, of which `fitting` finds the one that matches.
     """
     row, remark = fitting(rows, case, cell)
     if isinstance(row, str):  # why there is none
@@ -146,6 +146,8 @@ def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
     facts |= {"attack": cell.attack} if cell.attack else {}
     facts |= _settings(naming.meaning(cell.metric).setting)
     protocol = lookup.protocol(case)
+    # Protocols declare the option that says which samples are forgotten (``targets``), and an option with a factor that
+    # give the number of shadow models (``shadows``).
     if protocol.targets in facts:
         facts["forget"] = facts[protocol.targets].replace("_and_", "+")
         facts["target"] = dict(cell.where).get("target", facts["forget"])

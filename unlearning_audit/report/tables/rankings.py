@@ -35,7 +35,7 @@ def rank(numbers: Numbers, place: Place, metric: str, attack: str = "", rows: lo
     attack
         The attack whose numbers rank, for metrics that have one for each attack.
     rows
-        Which of the metric's rows, as `Numbers.cell` takes them.
+        The fields that select one of the metric's rows, as `Numbers.cell` takes them (``where``).
     """
     cases = [case for case in numbers.cases if lookup.place(case) == place and case["plugin"] not in naming.BASELINES]
     found = {case["method"]: numbers.cell(case, metric, attack, rows) for case in cases}
@@ -44,8 +44,8 @@ def rank(numbers: Numbers, place: Place, metric: str, attack: str = "", rows: lo
 
 
 def goodness(metric: str, value: float, attack: str = "") -> float:
-    """Return a number that is the higher the better a ``value`` of a metric is: the value itself, its negative, or
-    minus its distance from the ideal.
+    """Return a number that is higher for a better ``value`` of a metric: the value itself, its negative, or minus its
+    distance from the ideal.
 
     The metric's declared comparison decides which of the three: the comparison under ``attack`` if there is one, else
     the first. Without any comparison, the declared direction of better values decides, or the ideal if no direction is
@@ -78,7 +78,9 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     Parameters
     ----------
     order
-        As `workflow.parameters.table` returns it; ``printed`` is ignored, because papers print no such table.
+        The job's settings, as `workflow.parameters.table` returns them: ``name``, and ``table``, the study's entry.
+    printed
+        Ignored, because papers print no such table.
     """
     settings = order["table"]
     metric, attack, rows = (cells.listed(settings[name])[0] for name in ("metric", "attack", "where"))

@@ -15,10 +15,8 @@ USELESS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
 def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, str]]) -> list[dict[str, Any]]:
     """Return a row for each tuned method and each reference, the nearest to retraining first.
 
-    A tuned method's numbers at its published setting are in the same row, in the columns "published_…", which are NaN
-    for others.
-
-    "useless" lists the scenarios in which the method failed, broke its models or is over-unlearned.
+    "useless" lists the scenarios in which the method failed, broke its models or is over-unlearned. The columns
+    "published_…" have a tuned method's numbers at its published setting, and NaN in the rows of references.
 
     Parameters
     ----------
@@ -53,7 +51,7 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
     Parameters
     ----------
     rows
-        As `lines` returns them, one for each line of the table.
+        The rows that `lines` returns, one for each line of the table.
     """
     entries = []
     for row in rows:

@@ -16,19 +16,19 @@ HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat",
 
 
 def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str, dict[str, Any]]:
-    """Return method → its largest distance from retraining on the audited pairs, by a deciding metric of ``margins``
-    (``distance``, with its interval ``low`` to ``high``), and its largest loss of utility (``lost``, likewise).
+    """Return method → its largest loss of utility (``lost``, with its interval ``lost_low`` to ``lost_high``), and its
+    largest distance from retraining by a deciding metric of ``margins`` (``distance``, with ``low`` and ``high``).
 
-    Both are in units of margins. A distance is without sign. A method without such a deciding row has no ``distance``.
-    For other metrics, the unit is the row's own margin.
+    Both are in units of margins. A distance is without sign. A method without a deciding row on a metric of ``margins``
+    has no ``distance``.
 
     Parameters
     ----------
     rows
-        Those of distances.csv; rows that do not decide are on utility.
+        The rows of distances.csv on the audited pairs; rows that do not decide are on utility.
     margins
-        Metric → the study's margin, which is the unit even if a row has a smaller one because doing nothing leaves a
-        small distance.
+        Metric → the study's margin, which is the unit even if a row has a smaller margin because doing nothing leaves a
+        small distance. The unit of any other metric is the row's own margin.
     """
     methods: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -57,8 +57,8 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     Parameters
     ----------
     campaigns
-        Scenario, setting, method, ``chosen`` (content of chosen.json), ``trials`` (rows of trials.csv), ``seconds`` of
-        the job, and ``distances`` as the function `distances` returns them.
+        For each tuned method: scenario, setting, method, ``chosen`` (content of chosen.json), ``trials`` (rows of
+        trials.csv), ``seconds`` of the job, and ``distances`` as the function `distances` returns them.
     """
     rows = []
     for campaign in campaigns:
@@ -119,7 +119,7 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
     Parameters
     ----------
     rows
-        As `lines` returns them.
+        The rows that `lines` returns, one for each line of the table.
     """
     entries = []
     for row in rows:

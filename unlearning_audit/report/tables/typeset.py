@@ -77,7 +77,7 @@ class Sheet:
     corner
         The head of the labels.
     records
-        Its numbers in full, one mapping each, for the csv.
+        The table's numbers in full, one mapping each, for the csv.
     flags
         Sentences that replace those in `FLAGS`.
     """
@@ -103,8 +103,8 @@ class Sheet:
 
     @cached_property
     def _notes(self) -> dict[str, None]:
-        """Return all footnotes in reading order, each once: those of heads, then for each line those of its label and
-        of its cells."""
+        """Return all footnotes in reading order, each once: the footnotes of heads, then for each line the footnotes of
+        its label and of its cells."""
         noted = [note for head in self.heads for note in head.notes]
         for line in (*self.lines, *self.footer):
             noted += [*line.notes, *(note for cell in line.cells for note in cell.notes)]

@@ -41,7 +41,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
 
 
 def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> Line:
-    """Return the line of one method in the table of verdicts. ``row``: its verdict."""
+    """Return the line of one method in the table of verdicts. ``row``: the method's row of verdicts.csv."""
     distance, distances = judgements.main_distance(where, method), judgements.by_metric(where, method)
     note = why(judgements, where, method, row) or besides(judgements, where, row)
     # The attack or metric of the distance, in parentheses if it finds nothing.
@@ -180,8 +180,8 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
 
 
 def _plans(plans: dict[tuple[str, float], dict[str, Any]]) -> tuple[Entry, ...]:
-    """Return the cells of one line of the table of resolution: units, models, samples and margin today, then the
-    half-width now and under each plan with more units or models; "" where that cannot be estimated.
+    """Return the cells of one line of the table of resolution: units, models, samples and margin today, then today's
+    half-width (and least distance) and those under each plan with more units or models; "" where they are unknown.
 
     ``plans``: (what is increased, how many times) → row of resolution.csv.
     """
@@ -208,6 +208,6 @@ PLANS = {"today": ("today", 1.0), "4× units": ("pairs", 4.0), "16× units": ("p
 
 def representative(rows: list[dict[str, Any]]) -> str:
     """Return the method whose errors represent those of all: the retrained control, else retraining, else the first.
-    ``rows``: those of resolution.csv, of which the rows on the models of today name the methods."""
+    ``rows``: the rows of resolution.csv, of which the rows on the models of today name the methods."""
     methods = [row["method"] for row in rows if row["what"] == "today"]
     return next((name for name in ("retrain_control", "retrain") if name in methods), methods[0])
