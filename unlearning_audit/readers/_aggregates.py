@@ -113,16 +113,15 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
     """Return a row for each aggregate of OpenUnlearning, for one population of models, with the columns name, value,
     ci_low, ci_high, n and formula.
 
-    An aggregate that lacks one of its numbers is left out.
-
-    The value is a mean over the n models, and the interval lies between the .025 and .975 quantiles of its draws.
+    An aggregate that lacks one of its numbers is left out. The value is a mean over the n models, and the interval lies
+    between the .025 and .975 quantiles of its bootstrap draws.
 
     Parameters
     ----------
     models
         The population, such as all models of one method.
     group
-        The models that it is compared with.
+        The group that the population belongs to, with the models that it is compared with.
     values
         Model → its values, from `of_models`.
     """
@@ -153,8 +152,8 @@ def _privacy(of_population: Sequence[Values], group: Group, values: dict[Model, 
 
     It is the harmonic mean over attacks of 1 − |d| / scale, limited to 0 to 1: d is the difference between the attack's
     AUC on the model and its mean over all retrained models, the control included, and a scale of 0 gives NaN. Return {}
-    if the population or the retrained models lack an attack. The scale that needs models before unlearning is left out
-    if they lack one.
+    if the population or the retrained models lack an attack. If models before unlearning lack an attack, the score
+    whose scale needs them is left out.
     """
     retrained, full = ([values.get(run, {}) for run in runs] for runs in ((*group.retrain, *group.control), group.none))
     # Each is [attacks, models, 1 + draws]; None if an attack is missing.
@@ -182,7 +181,7 @@ def _draws_of_models(models: Sequence[Values], names: Sequence[str]) -> np.ndarr
     stacked = np.stack([[values[name] for values in models] for name in names])  # [names, models, 1 + draws]
     chosen = np.random.default_rng(len(models)).integers(len(models), size=(len(models), DRAWS))
     chosen = np.concatenate([np.arange(len(models))[:, None], chosen], axis=1)
-    # Each draw of models is combined with one draw of samples, that in the same place of the last axis.
+    # Each draw of models is combined with the draw of samples in the same place of the last axis.
     return np.take_along_axis(stacked, np.broadcast_to(chosen, stacked.shape), axis=1)
 
 

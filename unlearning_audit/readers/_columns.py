@@ -60,7 +60,7 @@ def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     Parameters
     ----------
     header
-        The names.
+        The names of the columns.
     renamed
         The user's word for a meaning, such as "side" or "member", → name of a column, which is preferred to columns
         with the usual names (`COLUMNS`).
@@ -113,7 +113,7 @@ def complete_layout(path: Path, table: Any, renamed: dict[str, str]) -> Layout:
     Raises
     ------
     ValueError
-        That lists the columns if a needed or renamed one is missing.
+        If a needed or renamed column is missing; the message lists the columns.
     """
     listed = ", ".join(table.columns)
     missing = [name for name in renamed.values() if name not in table.columns]

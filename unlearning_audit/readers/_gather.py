@@ -25,7 +25,7 @@ class Imported:
     Parameters
     ----------
     out
-        What was left out because it cannot be read or compared.
+        The files and models that cannot be read or compared, with reasons.
     """
 
     groups: list[Group]
@@ -52,9 +52,11 @@ def imported(
         Files or folders of retrained models and of models before unlearning, which are read as well; FILE:NAME is one
         model of a file.
     reader
-        The name of the only reader that runs, or a user's own file, with its ``options``; all readers run if it is "".
+        The name of the only reader that runs, or a user's own file; all readers run if it is "".
+    options
+        The options of the reader.
     alone
-        Continue without any retrained model.
+        Whether to continue if no model was retrained.
     roles
         A table of roles (`_roles`), which alone decides the groups.
 
@@ -156,10 +158,15 @@ def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
 def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model, Any]) -> dict[Path, list[Agreement]]:
     """Return file → the numbers that it prints beside those computed from its samples.
 
-    ``across``: model → its reader's function (model, retrained model) → agreements, for numbers that also depend on a
-    retrained model's log, or None. Such a number is computed with every retrained model that forgets the same samples,
-    those of the model's own group first. The first result that agrees with the printed number counts, or the first of
-    all if none agrees. It is not computed for retrained models themselves, and not in a group without them.
+    A number that also depends on a retrained model's log is computed with every retrained model that forgets the same
+    samples, the ones of the model's own group first. The first result that agrees with the printed number counts, or
+    the first of all if none agrees. It is not computed for retrained models themselves, and not in a group without any.
+
+    Parameters
+    ----------
+    across
+        Model → the function of its reader for such numbers, (model, retrained model) → agreements; None if the reader
+        has no such function.
     """
     agreements: dict[Path, list[Agreement]] = {}
     group_of = {model: group for group in reversed(groups) for model in group.models}  # the first group with the model
@@ -266,8 +273,8 @@ def _without_common_words(models: Sequence[Model]) -> None:
 
 
 def _readers(reader: str) -> list[tuple[str, Module]]:
-    """Return (name, module) of the readers to run: the one of the name ``reader``, or the user's own file ``reader``,
-    ``*.py``; all of the library's for "".
+    """Return (name, module) of the readers to run: only ``reader``, which is the path of a user's own file ``*.py`` or
+    the name of one of the library's; all of the library's if it is "".
 
     The reader of plain tables comes last, because files of other formats are tables, too.
     """

@@ -91,10 +91,14 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     """Divide models into groups, each with the retrained models that the others are compared with.
 
     Return the groups, sorted by name, and an `Unread` with the reason for each model that fits no group or has fewer
-    than `LEAST` samples to forget. A model of unknown role counts as unlearned. If no model was retrained, models
-    before unlearning found the groups, or else all models; this is allowed if ``alone``, or if forgotten samples of all
-    models are a random draw (`Model.fair`). Raises ValueError with one sentence that says what the user has to give if
-    the files leave it open, and if there is nothing to compare.
+    than `LEAST` samples to forget. A model of unknown role counts as unlearned. If no model was retrained, groups are
+    made of the models before unlearning, or else of all models; this is allowed if ``alone``, or if forgotten samples
+    of all models are a random draw (`Model.fair`).
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to compare, or if the files leave open what the user then has to give.
     """
     for model in models:
         if model.role == UNKNOWN:
@@ -118,7 +122,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
             raise ValueError(next((why for model, why in small.items() if model.role == RETRAIN), _question(large)))
         groups = _founded([model for model in sound if model.role == NONE] or sound)
         for group in groups:
-            group.retrain = []  # the models that found these groups were not retrained
+            group.retrain = []  # `_founded` put the models there, but they were not retrained
     _add_none([model for model in large if model.role == NONE], groups, unplaced)
     # Each unlearned model becomes one of the models of a method, in the only group that fits it best.
     for model in large:
@@ -325,10 +329,10 @@ def _by_recipes(group: Group) -> None:
     """Split off a control from the retrained models of a group, and move models of other recipes (settings in names) to
     the methods. ``group`` is changed in place.
 
-    If models were retrained by several recipes, in natural order, those of the second recipe become the control, and
-    each further recipe becomes a method. With one recipe and at least four retrained models, the later half of the
-    models becomes the control. Models before unlearning keep their role if they have the recipe of the retrained
-    models. If none has it, those of the first recipe in natural order keep their role. The others become methods
+    If models were retrained by several recipes, in natural order, the models of the second recipe become the control,
+    and each further recipe becomes a method. With one recipe and at least four retrained models, the later half of the
+    models becomes the control. Of the models before unlearning, the ones with the recipe of the retrained models keep
+    their role or, if no model has it, the ones with the first recipe in natural order. Other recipes become methods
     "none_…".
     """
     retrained = _by_recipe({model: model.recipe for model in group.retrain})

@@ -27,9 +27,11 @@ def is_archive(path: Path) -> bool:
 
 
 def archive(path: Path) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive: margins_<part> float32 [epochs, models, samples] for each of `PARTS`, and
-    klom_<how>_<part> float [epochs], how as in `PRINTED`, where the archive has them. Raises ValueError that names the
-    file."""
+    """Read the arrays of an archive by name: margins_<part> float32 [epochs, models, samples] for each part of `PARTS`,
+    and, where the archive has it, klom_<how>_<part> float [epochs] for each summary (how) of `PRINTED`.
+
+    Raises ValueError that names the file.
+    """
     try:
         with np.load(path, allow_pickle=False) as loaded:
             arrays = {name: loaded[name] for name in loaded.files}
@@ -52,8 +54,8 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    margin
-        Margins of the models, and ``oracle``: those of retrained ones, float [models, samples].
+    margin, oracle
+        float [models, samples]: margins of the models, and margins of retrained models.
     """
     both = [np.clip(margins, -CLIP, CLIP) for margins in (margin, oracle)]
     # The smallest and the largest margin of each sample, [samples]. Where they are equal, bins get a width of 1 / BINS.
@@ -71,7 +73,7 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
 
 def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[list[Agreement]]:
     """Return, for each epoch, the printed KLOM beside the one computed from the margins of the models and of the
-    oracles (retrained models) with the same numbers.
+    ``oracles`` with the same numbers.
 
     A part of the data is skipped if nothing is printed for it, if an oracle is missing, or if oracles have another
     number of samples.
@@ -79,10 +81,12 @@ def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[
     Parameters
     ----------
     arrays
-        Those of an archive (`archive`).
+        The arrays of an archive (`archive`).
+    oracles
+        Retrained models, each with its number and the files of its margins in ``raw``.
     """
     models = arrays["margins_forget"].shape[1]
-    # Number of an oracle → part of the data → file of its margins, as the reader of single files keeps them in ``raw``.
+    # Number of an oracle → part of the data → file of its margins.
     files_of = {oracle.raw["number"]: oracle.raw["files"] for oracle in oracles}
     by_epoch: list[list[Agreement]] = [[] for _ in arrays["margins_forget"]]
     for part in PARTS:

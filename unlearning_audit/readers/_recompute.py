@@ -19,8 +19,8 @@ def auc(member: np.ndarray, nonmember: np.ndarray) -> float:
 
 
 def ratio_means(ratio: np.ndarray) -> dict[str, float]:
-    """Return the means by which truth ratios float64 [samples] are aggregated: TOFU's for the forget set and for all
-    others (Maini et al. 2024), and the plain mean."""
+    """Return formula → mean of truth ratios r float64 [samples]: by TOFU's formula for the forget set, by its formula
+    for other samples (Maini et al. 2024), and plain."""
     return {
         "mean of min(r, 1/r)": float(np.minimum(ratio, 1 / (ratio + TINY)).mean()),
         "mean of max(0, 1 − r)": float(np.maximum(0.0, 1 - ratio).mean()),
@@ -46,9 +46,9 @@ def forget_quality(printed: float, model: Model, retrained: Model, how: str) -> 
     Parameters
     ----------
     printed
-        NaN if none is printed.
+        The forget quality that the log prints; NaN if it prints none.
     how
-        What the agreement calls the formula.
+        The formula in words, for the agreement.
     """
     ratios = [run.raw["forget_truth_ratio"] for run in (model, retrained) if "forget_truth_ratio" in run.raw]
     if len(ratios) < 2:
@@ -70,7 +70,7 @@ def rouge_l(answer: str, truth: str) -> float:
 
 def _longest_common_subsequence(x: list[str], y: list[str]) -> list[str]:
     """Return a longest common subsequence of two lists of words; of several, the one that the package rouge returns."""
-    longest: dict[tuple[int, int], list[str]] = {}  # (i, j) → that of the first i words of x and the first j of y
+    longest: dict[tuple[int, int], list[str]] = {}  # (i, j) → the one of x[:i] and y[:j]
     for i, j in np.ndindex(len(x) + 1, len(y) + 1):
         if i == 0 or j == 0:
             longest[i, j] = []

@@ -14,15 +14,13 @@ def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]
     """Return the rows of ``roles.csv``, which shows a user the role that each file, or each model in a file, was given,
     and why.
 
-    The columns are `COLUMNS`.
-
-    "entry" is the name of a model in a file of several. "models" counts the models that one row stands for: those of
-    one file and entry, with the same role, method, replicate and scenario (the group's name).
+    The columns are `COLUMNS`. "entry" is the name of a model in a file of several. "models" counts the models that one
+    row stands for: models of one file and entry, with the same role, method, replicate and scenario (the group's name).
 
     Parameters
     ----------
     out
-        What was left out; each entry of it has a row.
+        Files that were left out, each with the reason; each has a row.
     """
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     for group in groups:
@@ -68,7 +66,7 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
         The lines of the table (`read`), with the columns of `table`, of which "entry", "method" and "replicate" may be
         missing.
     path
-        Its file, for messages.
+        The file of the table, for messages.
 
     Raises
     ------

@@ -45,11 +45,18 @@ _SIZED = re.compile(r"(?=.*\d)(?=.*[a-z]).{4,}", re.IGNORECASE)
 
 
 def model_of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
-    """Return the model of the file ``path``, with what names say about it: the name of ``root``, the folder that the
-    user named, those of the folders between ``root`` and the file, and ``names``, those of the model within the file.
+    """Return the model of the file ``path``, with what the names of folders say about it: of ``root``, and of the
+    folders between ``root`` and the file.
 
     If the file lies in ``root`` itself, the names of the three folders above the file are read instead. If ``root`` is
     a checkpoint's folder, whose name says only the step, the name of the folder above ``root`` is read as well.
+
+    Parameters
+    ----------
+    root
+        The folder that the user named.
+    names
+        Further names, of the model within the file.
     """
     place, top = path.resolve(), root.resolve()
     is_checkpoint = bool(_STEP_FOLDER.match(top.name.lower()))
@@ -79,13 +86,13 @@ def model_of_names(names: tuple[str, ...], file: Path = Path()) -> Model:
     """Return a model of a ``file`` with what names say about it: its role, step, task, recipe (settings of training),
     replicate (such as its seed), and its words, which name the model itself.
 
-    If they disagree on the role or the step, an inner name counts. The task is the first forget set, or else the first
-    word that names a task.
+    If names disagree on the role or the step, the innermost that tells it counts. The task is the first forget set, or
+    else the first word that names a task.
 
     Parameters
     ----------
     names
-        Those of folders, outermost first, and of entries in the file.
+        The names of folders, outermost first, then of entries in the file.
     """
     role, step, decided = UNKNOWN, None, ""
     words_of: dict[str, list[str]] = {meaning: [] for meaning in ("", *MEANINGS)}
@@ -122,7 +129,7 @@ def _meaning(word: str, before: str, *, of_adapter: bool) -> str:
     Parameters
     ----------
     before
-        The word before it, after which a number may count models.
+        The word before ``word``. After some words, a number counts models.
     of_adapter
         Whether the file is of an adapter, whose rank is a setting.
     """
@@ -154,11 +161,11 @@ def model_of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
     """Return the model of a file with what the path (`model_of_path`, which has the same parameters) and the
     configuration of the file's run say about it.
 
-    The configuration has a mode, a trainer, and two names: that of the run and that of the model which the run loaded.
-    The model is unlearned if the mode is "unlearn", or if the trainer is a method of unlearning and the mode is not
-    "train". Otherwise the role is that in the two names, or else that in the path. The task of the configuration is
-    preferred to that in the path. Words, recipe, replicate and step are taken from the two names where the path does
-    not tell them. ``retrained_file`` is the first log of a retrained model that the configuration mentions.
+    The configuration has a mode, a trainer, and two names: of the run, and of the model which the run loaded.
+    ``retrained_file`` is the first log of a retrained model that the configuration mentions. The task is taken from the
+    configuration, and only else from the path; step, words, recipe and replicate from the path, and only else from the
+    two names. The model is unlearned if the mode is "unlearn", or if the trainer is a method of unlearning and the mode
+    is not "train". Otherwise the two names tell the role, or else the path.
     """
     model, content = model_of_path(path, root, names), _configuration(path, root)
     trainer, mode = str(_nested(content, "trainer", "handler") or ""), str(content.get("mode", ""))

@@ -27,10 +27,20 @@ ERRORS = 2.0
 def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     """Write the models of each group as files of imported models below ``folder``; return a study that audits them.
 
-    ``folder`` is relative to the study's folder, and ``name`` the study's name. A file has the models of one method, or
-    those of one role; diverged models of a method become a file that records the failure. Files of models that an
-    earlier call left there are removed. Each group is a scenario of the study. Raises ValueError if models disagree
-    about what was forgotten.
+    Each group is a scenario of the study. A file has the models of one method or of one role; diverged models of a
+    method become a file that records the failure. Files of models that an earlier call left there are removed.
+
+    Parameters
+    ----------
+    folder
+        The place of the files, relative to the study's folder.
+    name
+        The name of the study.
+
+    Raises
+    ------
+    ValueError
+        If models disagree about what was forgotten.
     """
     scenarios: dict[str, Any] = {}
     everyone = [model for group in imported.groups for model in group.models]

@@ -100,18 +100,23 @@ def _of_folders(paths: list[Path]) -> list[Model]:
 
 
 def _of_files(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_set: int, number: int) -> Model:
-    """Read one model from its files of margins, ``paths`` part of the data → file.
-
-    Raises ValueError without margins of the forget set.
+    """Read one model from its files of margins.
 
     Parameters
     ----------
+    paths
+        Part of the data → file of margins.
     words
-        Those of its name.
+        The words that name the model: data and architecture.
     kind
-        The name of its folder.
+        The folder "pretrain" or "oracle", or the name of a method.
     forget_set, number
-        The numbers of its forget set and of the model itself.
+        The numbers of the model's forget set and of the model itself.
+
+    Raises
+    ------
+    ValueError
+        If the margins of the forget set are missing.
     """
     file = next(iter(paths.values()))
     role = ROLES.get(kind, UNLEARNED)
@@ -153,10 +158,10 @@ def _counts(values: Mapping[str, np.ndarray]) -> dict[str, int]:
 
 
 def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
-    """Set a model's readings, the probability of the label on each part, and, if there are held-out samples, its scores
-    "confidence" on forgotten and held-out samples, which are the margins themselves.
+    """Set a model's readings and, if there are held-out samples, its scores.
 
-    ``values``: part → margins float64 [samples]; at most `KEPT` retained samples are kept.
+    A reading is the probability of the label on one part of the data, with at most `KEPT` retained samples. The scores
+    "confidence" are the margins of forgotten and held-out samples. ``values``: part → margins float64 [samples].
     """
     for part, value in values.items():
         numbers = tuple(range(len(value)))

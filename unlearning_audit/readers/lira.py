@@ -97,7 +97,7 @@ def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, 
     Raises
     ------
     ValueError
-        That names a file.
+        If the shapes do not fit; the message names a file.
     """
     value = _arrays.load(place, "f")
     keep = _keep_mask(path, value)
@@ -143,8 +143,15 @@ def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
     """Return the log likelihood ratio log N(φ | in) / N(φ | out) of each model and sample, float64 [models, samples]:
     normal densities of φ over the other models that saw the sample (in) or did not (out) (Carlini et al. 2022).
 
-    ``phi`` float64 and ``keep`` bool [models, samples]. Means are per sample, spreads pooled over samples. None if some
-    sample was seen by `LEAST` models or fewer, or not seen by so few.
+    None if, for some sample, at most `LEAST` models saw it, or at most `LEAST` did not. Means are per sample, spreads
+    pooled over samples.
+
+    Parameters
+    ----------
+    phi
+        float64 [models, samples]: φ.
+    keep
+        bool [models, samples]: which models saw which samples.
     """
     count_in, count_out = keep.sum(axis=0), (~keep).sum(axis=0)
     if len(phi) < 2 * LEAST or min(count_in.min(), count_out.min()) <= LEAST:

@@ -102,7 +102,7 @@ class _Field:
     metric
         The name of the metric or attack.
     name
-        That of the metric again, or of the side, "forget" or "holdout".
+        The name of the metric again or, for an attack, of the side: "forget" or "holdout".
     printed
         The mean that the log prints, or NaN.
     rows
@@ -178,7 +178,7 @@ def _printed(value: object) -> float:
 
 def _damage(fields: list[_Field]) -> str:
     """Return a clause on the first value that is NaN or infinite for more than half of its samples, a sign that the
-    model diverged; "" if there is none. Samples of a value with fewer are left out one by one (`_Field.numbers`)."""
+    model diverged; "" if there is no such value. Fewer samples without a number are left out by `_Field.numbers`."""
     for field in fields:
         for key in FIELDS:
             numbers = [value for row in field.rows.values() if (value := _number(row.get(key))) is not None]
@@ -197,7 +197,7 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
     Parameters
     ----------
     names
-        The keys under which it stands in the file, if there are several.
+        The keys under which the log stands in the file, if the file has several logs.
     root
         The path that the user named, below which names of folders tell what the model is.
     log
@@ -242,8 +242,8 @@ def _name_samples(fields: list[_Field]) -> dict[str, Any]:
     texts takes the names of the first one in its group that has texts. But if metrics of a group have different texts
     under one index, they use different data sets: then samples of metrics without texts are named by position.
 
-    Return what `joined` needs: ``texts``, the groups of metrics with texts, and ``positions``, the name by group and
-    position → the name by text, for groups in which all samples have texts.
+    Return what `joined` needs: "positions", name by group and position → name by text, for groups in which all samples
+    have texts; and "texts", the groups of metrics with texts.
     """
     sizes: dict[str, int] = {}  # group → the largest number of samples of a metric
     names_by_text: dict[str, dict[str, str]] = {}  # group → index → name, of its first metric with texts
@@ -316,9 +316,16 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
     """Add the scores of attacks to a model, on the samples that all attacks score, and compare the AUCs and means that
     the log prints with recomputed ones.
 
-    ``attacks``: name → its sides, in the order of the log. An attack with one side is left out; of several sides that
-    are not called forget, the first is the held-out one. Logs print scores that are larger for less familiar samples,
-    so the sign is changed. An AUC that is not printed is NaN in its agreement; means that are not printed are left out.
+    Logs print scores that are larger for less familiar samples, so the sign is changed. An attack with one side is left
+    out; of several sides that are not called forget, the first is the held-out one. An AUC that is not printed is NaN
+    in its agreement; means that are not printed are left out.
+
+    Parameters
+    ----------
+    attacks
+        Name → the attack's sides, in the order of the log.
+    log
+        Name → the attack's entry in the log, with the printed "auc".
     """
     scores: dict[str, dict[str, float]] = {}  # attack → sample → score
     forgotten: set[str] = set()

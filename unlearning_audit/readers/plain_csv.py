@@ -52,8 +52,8 @@ def _is_table(path: Path, options: Options, *, explicit: bool) -> bool:
     """Return whether a file is meant as a table of samples, judged by its columns of values and of sides.
 
     A file that the user named (``explicit``) is meant so, unless it is JSON or ``.npz``. In a folder, ``.txt``, JSON
-    and ``.npz``, which often hold something else, need both columns. All other cases need one of the two, or an empty
-    file, or a header that cannot be read (except in JSON), so that the user learns of such files.
+    and ``.npz``, which often hold something else, need columns of both. All other files need only one of the two. They
+    also count if they are empty or, except for JSON, if the header cannot be read, so that the user learns of them.
     """
     kind = _texts.kind(path)
     if explicit and kind not in (".json", ".npz"):
@@ -144,7 +144,7 @@ def _damage(rows: Any, values: Iterable[str]) -> str:
 
 
 def _without_number(path: Path, rows: Any, layout: Layout) -> list[Any]:
-    """Return the samples for which some column of values has no finite number in ``rows``, those of one model. If no
+    """Return the samples for which some column of values has no finite number in ``rows``, the rows of one model. If no
     column names samples, other models cannot leave them out, so ValueError is raised for the first of them."""
     wrong = ~np.isfinite(rows[list(layout.values)])
     if "sample" in layout.columns:
@@ -235,7 +235,7 @@ def _of_rows(path: Path, rows: Any, layout: Layout, root: Path, architectures: s
     Parameters
     ----------
     layout
-        What the columns mean.
+        The meaning of the columns.
     architectures
         Names in the column of models that name no method.
     damage
@@ -279,9 +279,12 @@ def _of_rows(path: Path, rows: Any, layout: Layout, root: Path, architectures: s
 
 
 def _sample_names(path: Path, rows: Any, layout: Layout, side: np.ndarray) -> np.ndarray:
-    """Return the name of the sample in each of ``rows``: its cell in the column of samples or, without that column, its
-    number after the file's task and a digest of ``side`` [rows]. So tables with the same sides in the same order, and
-    no other task, have equal samples. Raises ValueError if a name occurs twice."""
+    """Return the name of the sample in each of ``rows``: the cell in the column of samples or, without that column, the
+    task in the file's name, a digest of ``side`` [rows], and the number of the row.
+
+    So tables without that column have equal samples if their tasks are equal, and their sides in the same order. Raises
+    ValueError if a name occurs twice.
+    """
     if "sample" in layout.columns:
         ids = np.array(rows[layout.columns["sample"]].astype(str), "U")
     else:
@@ -295,12 +298,20 @@ def _sample_names(path: Path, rows: Any, layout: Layout, side: np.ndarray) -> np
 
 
 def _add_values(model: Model, name: str, value: np.ndarray, direction: int, ids: np.ndarray, side: np.ndarray) -> None:
-    """Add the ``value`` [rows] of the column ``name`` to a model: as scores of forgotten and held-out samples, and as
-    readings of forgotten, retained and test samples. A note says if a loss is mostly below 0.
+    """Add the values of the column ``name`` to a model: as scores of forgotten and held-out samples, and as readings of
+    forgotten, retained and test samples. A note says if a loss is mostly below 0.
 
-    ``direction``: +1 if larger values are more like a member, −1 if smaller ones; ``ids`` and ``side`` [rows]: name of
-    the sample, and the part of the data that it belongs to. Without held-out samples, no attack can be evaluated: a
-    cross-entropy that is nowhere negative is then added as a probability, too, exp(−loss), of forgotten samples.
+    Without held-out samples, no attack can be evaluated. A cross-entropy that is nowhere negative is then added as a
+    probability of forgotten samples, too: exp(−loss).
+
+    Parameters
+    ----------
+    value
+        [rows]: the values.
+    direction
+        +1 if larger values are more like a member, −1 if smaller ones.
+    ids, side
+        [rows]: the name of the sample, and the part of the data that it belongs to.
     """
     if direction < 0 and np.median(value) < 0 and LOSSES.match(name.lower()):
         advice = f"if they are log-likelihoods, give --columns score={name}."

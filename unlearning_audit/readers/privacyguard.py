@@ -56,7 +56,10 @@ def _user_column(names: list[str]) -> str:
 
 def _model(train: Path, test: Path, root: Path) -> Model:
     """Read the model of a pair of frames, ``train`` of training and ``test`` of held-out samples. A user is one sample.
-    The score is the column "score" or else "score_orig", less "score_mean", that of shadow models, if there is one."""
+
+    The score is the column "score". Without it, the score is "score_orig", less the shadow models' "score_mean" if
+    there is such a column.
+    """
     ids, values = [], []
     for path in (train, test):
         table = frame(path)

@@ -78,7 +78,7 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     part
         Forget, retain or other.
     prefix
-        Before the names.
+        The word before the names of samples and quantities, such as "ra".
     place
         The file and split, for messages.
     """
@@ -131,9 +131,16 @@ def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) ->
 
 
 def _compare_list(model: Model, lists: dict[str, np.ndarray], quantity: str, *recomputed: np.ndarray) -> None:
-    """Compare a list of the log with ``recomputed`` ones, by several formulas that are in use, of which the closest
-    counts; the agreement is added to the model. ``quantity``: the part of the data and the name of the list, such as
-    "forget truth_ratio". Nothing is compared if the log lacks the list."""
+    """Add to a model how a list of the log agrees with the closest of ``recomputed``, the results of all formulas that
+    are in use. Nothing is added if the log lacks the list.
+
+    Parameters
+    ----------
+    lists
+        Name → the list in the log, float64 [samples, answers].
+    quantity
+        The prefix of the split and the name of the list, such as "forget truth_ratio".
+    """
     printed = lists.get(quantity.split()[1])
     if printed is not None:
         closest = min(recomputed, key=lambda value: float(np.abs(printed[:, 0] - value).max()))
