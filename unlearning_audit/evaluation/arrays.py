@@ -22,9 +22,12 @@ class Membership(Stored):
 
     Parameters
     ----------
-    train, forget, heldout
-        bool [models, samples]: seen in training; to be forgotten (a subset of ``train``); never seen, though drawn from
-        the same candidates.
+    train
+        bool [models, samples]: seen in training.
+    forget
+        bool [models, samples]: to be forgotten, a subset of ``train``.
+    heldout
+        bool [models, samples]: never seen, though drawn from the same candidates.
     seed
         int64 [models]: the seed of each model.
     split
@@ -92,22 +95,22 @@ class Membership(Stored):
 
     def until(self, request: int) -> "Membership":
         """Return the memberships after the first ``request`` requests of a sequence. Samples of later requests are
-        neither forgotten nor held out yet, and their canaries are not pairs yet."""
+        neither forgotten nor held out yet, and their canaries are in no pair yet."""
         past = np.asarray(self.request) <= request
         later = (~past).any(axis=0)
         return replace(
             self, forget=self.forget & past, heldout=self.heldout & past,
-            pair=None if self.pair is None else np.where(later, -1, self.pair),
+            pair=None if self.pair is None else np.where(later, -1, self.pair),  # −1: in no pair
         )  # fmt: skip
 
     def of_request(self, request: int) -> "Membership":
-        """Return the memberships as if ``request`` were the only one, whether it was made or not. Its samples that
-        models were trained on are ``forget``, its other samples ``heldout``. Canaries of other requests are not
-        pairs."""
+        """Return the memberships as if, of a sequence of requests, only the one with the number ``request`` existed,
+        even if it was not made yet. Of its samples, those that a model was trained on are ``forget``, and the others
+        are ``heldout``. Canaries that are not among its samples are in no pair."""
         requested = np.asarray(self.request == request)
         return replace(
             self, forget=requested & self.train, heldout=requested & ~self.train, request=None,
-            pair=None if self.pair is None else np.where(requested.any(axis=0), self.pair, -1),
+            pair=None if self.pair is None else np.where(requested.any(axis=0), self.pair, -1),  # −1: in no pair
         )  # fmt: skip
 
     @property

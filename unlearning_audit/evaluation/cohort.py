@@ -92,8 +92,17 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Group:
-    """Models that play one part in an evaluation, such as the retrained ones: ``files`` of their logits, the ``cohort``
-    with their memberships, and which of its ``models`` they are, bool [models] (None: all)."""
+    """Models that play one part in an evaluation, such as the retrained ones.
+
+    Parameters
+    ----------
+    cohort
+        The cohort with their memberships.
+    files
+        The files of their logits.
+    models
+        bool [models]: which models of the cohort they are; None: all.
+    """
 
     cohort: Cohort
     files: list[str]
@@ -192,15 +201,15 @@ class Targets:
 
 
 def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
-    """Return log p (the mean over scored tokens) of each sample's views (variants of it, such as paraphrases), float64
-    [models, samples, k]; NaN where there is none.
-
-    ``logits`` [models, rows, 2]: those of language models are (φ, 0), where φ = log p/(1 − p).
+    """Return log p (the mean over scored tokens) of each sample's views, which are variants of it such as paraphrases:
+    float64 [models, samples, k], NaN where there is no view.
 
     Parameters
     ----------
+    logits
+        [models, rows, 2]: the logits of language models, (φ, 0) with φ = log p/(1 − p).
     views
-        int64 [samples, k]: the rows of the views, −1 where there is none.
+        int64 [samples, k]: the rows of each sample's views, −1 where there is none.
     """
     wide = logits.astype(np.float64)
     logp = -np.logaddexp(0.0, wide[..., 1] - wide[..., 0])

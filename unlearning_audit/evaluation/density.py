@@ -25,13 +25,23 @@ def silverman(points: np.ndarray) -> float:
 
 
 def kernel(points: np.ndarray, x: np.ndarray, *, bandwidth: float, bins: float = 10.0) -> np.ndarray:
-    """Return the log of the Gaussian kernel density of ``points`` float64 [n] at ``x`` (any shape), float64.
+    """Return the log of the Gaussian kernel density of ``points`` at ``x``, float64 of the shape of ``x``.
 
-    The line is divided into cells, ``bins`` of them per bandwidth. Points of one cell are merged into one kernel with
-    their number, mean and variance. So the cost grows with the spread of the points and not with their number. The
-    result differs from the full sum (``bins=inf``) by less than 2e-5 · max(1, |result|) up to two bandwidths from a
-    point, and by less than 1e-3 · |result| at thirty. It is finite everywhere: far from all points, the nearest kernels
-    decide.
+    The line is divided into cells. Points of one cell are merged into one kernel with their number, mean and variance.
+    So the cost grows with the spread of the points and not with their number. The result differs from the full sum
+    (``bins=inf``) by less than 2e-5 · max(1, |result|) up to two bandwidths from a point, and by less than 1e-3 ·
+    |result| at thirty. It is finite everywhere: far from all points, the nearest kernels decide.
+
+    Parameters
+    ----------
+    points
+        float64 [n]: the points, each of which has a Gaussian kernel.
+    x
+        Where the density is computed, any shape.
+    bandwidth
+        The standard deviation of the kernel.
+    bins
+        The number of cells per bandwidth.
     """
     # Without merging, every point is a cell of its own.
     cell = np.arange(len(points)) if np.isinf(bins) else np.floor(points * (bins / bandwidth))

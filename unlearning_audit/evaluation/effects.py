@@ -195,10 +195,12 @@ def several(
 ) -> Effect:  # fmt: skip
     """Return an effect with one number per model for each of several attacks.
 
-    ``names`` [K]: the attacks; ``parts`` [K]: the statistic of each, with what `Effect` needs per model.
-
     Parameters
     ----------
+    names
+        [K]: the attacks.
+    parts
+        [K]: for each attack, the values of the models, and the influence of samples on them.
     unit, split
         int64 [models]: models of different units share only samples, models of one unit and one split are repetitions.
     rule

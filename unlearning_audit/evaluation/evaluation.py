@@ -48,9 +48,11 @@ class Evaluation(Cohort):
     ----------
     data_file
         The file of samples (`Data`).
-    splits, originals, unlearned_files
-        Files of memberships, and of logits before and after unlearning: one for each batch of models, in the same
-        order. The files of models that were trained here also have the adversary's shadow models.
+    splits
+        The files of memberships, one for each batch of models. The batches of models that were trained here also have
+        the adversary's shadow models.
+    originals, unlearned_files
+        The files of logits before unlearning, and those after it: one for each batch, in the order of ``splits``.
     signal_files
         File of logits → files of other signals of the same models, such as their gradients.
     hidden
@@ -63,15 +65,24 @@ class Evaluation(Cohort):
         How forgotten and held-out samples of imported models were drawn, as the study states it.
     scores_file
         The scores of attacks.
-    retrained_files, control_files
-        Logits of retrained models, and of independently retrained ones.
+    retrained_files
+        The logits of retrained models.
+    control_files
+        The logits of other retrained models, which are independent of those in ``retrained_files``.
     selection_file
         The decisions by which target samples were chosen (`Selection`).
-    relearned_files, generated_files, sampled_files
-        Signals of the audited models: after relearning, answers, and several sampled answers. The files whose names
-        begin with ``compared_`` hold those of the retrained models.
-    seed, draws
-        The study's seed, and its number of bootstrap draws.
+    relearned_files
+        The answers of the audited models after relearning.
+    generated_files
+        The texts that the audited models generate.
+    sampled_files
+        Several random texts of the audited models.
+    compared_relearned_files, compared_generated_files, compared_sampled_files
+        The same signals of the retrained models.
+    seed
+        The study's seed.
+    draws
+        The study's number of bootstrap draws.
     sets
         Name (paper, adaptive) → attacks over which Q takes the maximum.
     missing
@@ -201,9 +212,9 @@ class Evaluation(Cohort):
     def for_verdicts(self, effects: dict[str, Effect]) -> dict[str, Effect]:
         """Return a metric's ``effects``, name → effect, as verdicts use them.
 
-        Without a random draw of samples, retrained models replace the value that theory predicts. Copies of a model
-        are left out, but not from effects of groups of models. Imported models are not paired by their originals,
-        because nobody knows which originals they come from.
+        Without a random draw of samples, retrained models replace the value that theory predicts. Imported models are
+        not paired by their originals, because nobody knows which originals they come from. Copies of a model are left
+        out, but not from effects of groups of models.
         """
         adapted = {}
         for name, effect in effects.items():
@@ -317,25 +328,26 @@ class Evaluation(Cohort):
     # ------------------------------------------------------------ what attacks read and learn from
 
     def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return a signal of `unlearning_audit.signals` on the samples ``rows`` int64 [rows], float64 [chosen models,
-        rows, …].
+        """Return a signal of `unlearning_audit.signals`, float64 [chosen models, rows, …]; NaN where a model has no
+        value for a sample.
 
-        NaN where a model has no value for a sample.
-
-        Signals with a function ``values`` are computed by it; all others are read from the files that belong to
-        ``files``.
+        A signal with a function ``values`` is computed by that function. Any other signal is read from its own files.
 
         Parameters
         ----------
+        name
+            The name of the signal.
         files
-            The logits of the models.
+            The files of the models' logits, to which the files of the signal belong.
         models
-            bool [models].
+            bool [models]: the chosen models.
+        rows
+            int64 [rows]: the samples.
 
         Raises
         ------
         ArtifactError
-            If there are none.
+            If there are no files of the signal.
         """
         if registry.defines("signals", name, None, "values"):
             return np.asarray(registry.load("signals", name).values(self, files, models, rows))
@@ -373,9 +385,11 @@ class Evaluation(Cohort):
         """Yield (form, shadow models) for each form in which an attack that reads ``signals`` is evaluated.
 
         The form says which shadow models the attack learns from: "trained" are those before unlearning, and "unlearned"
-        those after it. "both" is the only form of attacks that also read logits before unlearning. If the attack cannot
-        be evaluated, a sentence that says why replaces the shadow models: imported models lack a signal that it reads.
-        Without imported shadow models `Shadow` is empty, because some attacks do not need any.
+        those after it. "both" is the only form of attacks that also read logits before unlearning.
+
+        If the attack cannot be evaluated on imported models, a sentence that says why replaces the shadow models: a
+        signal that it reads is unknown, or there are no logits before unlearning. If imported shadow models are
+        missing, `Shadow` is empty, because some attacks do not need any.
         """
         # Of imported models, no signal is known but φ before unlearning, if there are such models.
         unread = [name.replace("_", " ") for name in signals if name != "before"] if self.imported else []
@@ -388,16 +402,23 @@ class Evaluation(Cohort):
             yield form, why or self._shadow(form, signals)
 
     def _shadow(self, form: str, signals: tuple[str, ...]) -> Shadow:
-        """Return the shadow models from which an attack learns in one ``form``; ``signals``: what it reads besides
-        logits.
+        """Return the shadow models from which an attack learns in one form.
 
         In the form "trained" an attack learns from the shadow models before unlearning, and members are the samples
         that they were trained on. In "unlearned" and "both" it learns from the shadow models after unlearning, and
-        members are the samples that they forgot. Non-members are held out. The columns are the samples that are a
-        member or a non-member of some shadow model. If every scored sample is a member of some imported shadow model
-        and a non-member of another, the columns are the scored samples, so that attacks can fit one model per sample.
-        `Shadow` is empty if there are no shadow models, or for "both" if imported shadow models before and after
-        unlearning do not match.
+        members are the samples that they forgot. Non-members are held out. `Shadow` is empty if there are no shadow
+        models, or for "both" if imported shadow models before and after unlearning do not match.
+
+        The columns are the samples that are a member or a non-member of some shadow model. If every scored sample is a
+        member of some imported shadow model and a non-member of another, the columns are the scored samples, so that
+        attacks can fit one model per sample.
+
+        Parameters
+        ----------
+        form
+            "trained", "unlearned" or "both".
+        signals
+            What the attack reads besides logits.
         """
         name, member_mask = KNOWLEDGE[form]
         group, original = self.group(name), self.group("shadow_original")
@@ -422,18 +443,21 @@ class Evaluation(Cohort):
         )  # fmt: skip
 
     def why_insufficient(self, form: str, error: PluginError, file: str) -> str:
-        """Return why imported models do not suffice for an attack that failed in this ``form``, or "" if the failure is
+        """Return why imported models do not suffice for an attack that failed in this ``form``; "" if the failure is
         the attack's own.
 
-        With them, it is the message of an attack of the library, while a user's attack is itself at fault.
+        Only a ValueError can mean that models do not suffice. If there are no shadow models for this form, the answer
+        says so, and quotes the message of a user's attack. If there are, the answer is the message of an attack of the
+        library, and "" for a user's attack, which is itself at fault then.
 
         Parameters
         ----------
+        form
+            The form in which the attack failed (`shadows`).
         error
             The failure.
         file
-            The attack's. Only a ValueError can mean that models do not suffice. Without the shadow models of this form,
-            the sentence says so, and quotes the message of a user's attack.
+            The file of the attack.
         """
         if not self.imported or form not in ("trained", "unlearned") or not isinstance(error.__cause__, ValueError):
             return ""

@@ -58,12 +58,12 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
     files
         ``logits``, ``labels``, ``train`` and so on (see the module's docstring) → path.
     population
-        Its name, such as "target" or "retrain".
+        The name of the population, such as "target" or "retrain".
 
     Raises
     ------
     ValueError
-        That names the file, what is wrong and what to do.
+        If a file is wrong. The message names the file, what is wrong and what to do.
     """
     if "published" in files:
         published = Published.read(files["published"])
@@ -81,20 +81,24 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
 
 
 def memberships(files: Mapping[str, str | Path], population: str, data: Data, models: int) -> Membership:
-    """Read the memberships of models whose samples, ``data``, are known already.
+    """Read the memberships of models whose samples are known already.
 
     Parameters
     ----------
+    files
+        ``train``, ``forget`` and so on (see the module's docstring), without logits and labels → path. The samples in
+        ``test`` are added to the test part of ``data``.
+    population
+        The name of the population, such as "target" or "retrain".
+    data
+        The samples.
     models
         How many models there are.
-    files
-        The names of the module's docstring, but for logits and labels → path; test.npy adds to the data's own test
-        part.
 
     Raises
     ------
     ValueError
-        That names the file, what is wrong and what to do.
+        If a file is wrong. The message names the file, what is wrong and what to do.
     """
     source, shape = _Source(files), (models, len(data.y))
     headers.check(source.files, shape)
@@ -105,15 +109,18 @@ def memberships(files: Mapping[str, str | Path], population: str, data: Data, mo
 def _membership(
     source: "_Source", population: str, shape: tuple[int, int], test: np.ndarray, labels: np.ndarray | None
 ) -> Membership:
-    """Read and check the masks, splits, weights and canaries of the models called ``population``, such as "target" or
-    "retrain"; return them.
+    """Read and check the masks, splits, weights and canaries of one population of models; return them.
 
     Parameters
     ----------
+    population
+        The name of the population, such as "target" or "retrain".
     shape
         The numbers of models and samples.
     test
-        bool [samples]: the test part; ``labels`` int64 [models, samples] if models have different ones, else None.
+        bool [samples]: the test part.
+    labels
+        int64 [models, samples]: the labels that models were trained with; None if they are the same for all models.
     """
     masks = _masks(source, *shape, test, population)
     split, block = _splits_and_blocks(source, masks)
@@ -205,8 +212,10 @@ def _logits(source: _Source) -> np.ndarray:
 
 def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[np.ndarray, np.ndarray | None]:
     """Load the labels of the data, int64 [samples], and those that each model was trained with, int64 [models,
-    samples], or None if all models were trained with the same labels. The numbers of models, samples and classes are
-    those of the logits."""
+    samples]. If all models were trained with the same labels, these are the labels of the data, and the second is None.
+
+    ``models``, ``samples`` and ``classes`` are the numbers of them in the logits.
+    """
     value = source.load("labels").astype(np.int64)
     if value.min() < 0 or value.max() >= classes:
         span = f"from {value.min()} to {value.max()}"
@@ -219,8 +228,8 @@ def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[n
 
 
 def _masks(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict[str, Any]:
-    """Load or infer "train", "forget" and "heldout", name → bool [models, samples]; check that no model was trained on
-    test or held-out samples, and that it was trained on what it has to forget.
+    """Load or infer "train", "forget" and "heldout", name → bool [models, samples]; check that a model was trained on
+    what it has to forget, and on no test or held-out sample.
 
     Retrained models must not have seen a part of the forget set; the whole set is added to their train here, because a
     forget set is a part of train in all memberships.
@@ -228,16 +237,16 @@ def _masks(source: _Source, models: int, samples: int, test: np.ndarray, populat
     Parameters
     ----------
     models, samples
-        Their numbers.
+        The numbers of models and of samples.
     test
         bool [samples]: the test part.
     population
-        Whose masks these are.
+        The name of the population whose masks these are.
 
     Raises
     ------
     ValueError
-        That names the file.
+        If a mask is wrong. The message names the file.
     """
     masks = {name: source.mask(name, models, samples) for name in ("train", "forget", "heldout") if name in source}
     forget = masks.get("forget", np.zeros((models, samples), bool))

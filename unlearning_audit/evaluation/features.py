@@ -15,10 +15,12 @@ SIDE, RETAINED = 1000, 2000
 
 @dataclass(frozen=True)
 class Features(Stored):
-    """``signals.npz`` of one batch: ``features`` float32 [models, rows, width], the input of a model's last layer.
+    """``signals.npz`` of one batch: the inputs of the models' last layers.
 
     Parameters
     ----------
+    features
+        float32 [models, rows, width]: the input of a model's last layer.
     index
         int64 [models, rows]: the sample of each row, −1 for none. Models are the defender's, in the order of the
         memberships.

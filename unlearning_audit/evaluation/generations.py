@@ -14,10 +14,10 @@ from unlearning_audit.evaluation.stored import Stored
 class Generations(Stored):
     """``signals.npz``: one generated answer per row.
 
-    ``tokens`` int32 [models, rows, new], −1 after the last token.
-
     Parameters
     ----------
+    tokens
+        int32 [models, rows, new]: the generated tokens, −1 after the last one.
     index
         int64 [models, rows]: the sample that was continued, −1 for none. Models are the defender's, in the order of the
         memberships.
@@ -41,8 +41,15 @@ class Generations(Stored):
 
 
 class Sampled(Generations):
-    """Several sampled answers per row: ``tokens`` int32 [models, rows, answers, new], −1 after the last token of an
-    answer; ``index`` int64 [models, rows], the sample that was continued, −1 for none."""
+    """Several sampled answers per row.
+
+    Parameters
+    ----------
+    tokens
+        int32 [models, rows, answers, new]: the tokens of each answer, −1 after the last one.
+    index
+        int64 [models, rows]: the sample that was continued, −1 for none.
+    """
 
     FIELDS: ClassVar = {"index": ("iu", "models rows"), "tokens": ("iu", "models rows answers new")}
 

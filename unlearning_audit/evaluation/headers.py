@@ -46,7 +46,7 @@ def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> Non
     Raises
     ------
     ValueError
-        That names the file, what is wrong and what to do.
+        If an array is wrong. The message names the file, what is wrong and what to do.
     """
     # Checkpoints in the place of logits are no array.
     names = [name for name in files if name in KINDS and (name != "logits" or not size)]
@@ -88,11 +88,11 @@ def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], siz
     Parameters
     ----------
     name
-        Which of `KINDS` it is.
+        The name of the array, one of `KINDS`.
     files
-        Name → path, for the message.
+        Name → path.
     shape
-        That of the array.
+        The shape of the array.
     size
         The numbers of models and samples.
     """
@@ -112,8 +112,19 @@ def refuse_shape(
 
     Labels [samples] may be right, and the logits wrong: if the axis of classes, or that of models, is as long as the
     labels, the message says to exchange this axis with that of samples.
+
+    Parameters
+    ----------
+    name
+        The name of the array.
+    files
+        Name → path.
+    shape
+        The shape of the array.
+    expected
+        The accepted shapes.
     """
-    # Only with labels are there logits: checkpoints in their place are no array.
+    # In the place of logits there may be checkpoints, which are no array. There are no labels then.
     logits = open_array("logits", files["logits"]).shape if name == "labels" else ()
     to_exchange = {logits[2]: "1, 2", logits[0]: "0, 1"} if logits else {}  # length of an axis → axes of swapaxes
     axes = to_exchange.get(shape[0]) if len(shape) == 1 else None

@@ -42,10 +42,17 @@ def variation(logits: np.ndarray) -> np.ndarray:
 
 
 def distances(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
-    """Return the distance of every model from every reference, float64 [models, references]; infinite for a model with
-    constant logits.
+    """Return the distance of every model from every reference, float64 [models, references].
 
-    ``logits`` and ``references`` [models, samples, classes]; the distance is defined in the module's docstring.
+    It is the root mean square of the difference of their logits, each minus its mean over classes, divided by the
+    standard deviation of the model's logits between samples. A model with constant logits has an infinite distance.
+
+    Parameters
+    ----------
+    logits
+        [models, samples, classes]: the logits of the models.
+    references
+        [references, samples, classes]: the logits of the references.
     """
     models, others = centred(logits), centred(references)
     squared = np.stack([np.square(model - others).mean(axis=1) for model in models])
@@ -58,13 +65,19 @@ def signs_of_mixing(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str
     """Yield signs that a method mixed up models: ("alike", i, j) and ("was", i, j), where i and j are numbers of
     models.
 
-    "alike", i < j: models i and j answer alike after unlearning, but differed before. "was", i ≠ j: model i answers
-    after unlearning as model j did before it, and not as model i did. Two sets of logits are alike if their distance
-    (`distances`) is below the share `ALIKE` of the distance between models i and j before unlearning; for "was", also
-    below that share of the distance of model i after unlearning from itself before.
+    "alike", i < j: models i and j answer alike after unlearning, but differed before. Their distance (`distances`)
+    after unlearning is below the share `ALIKE` of their distance before.
 
-    ``before`` and ``after`` [models, samples, classes]. Pairs in which both models had constant logits before are left
-    out, because they have no distance to compare with.
+    "was", i ≠ j: model i answers after unlearning as model j did before it, and not as model i did. The distance from i
+    after to j before is below the share `ALIKE` of two others: from i after to i before, and between i and j, both
+    before.
+
+    Pairs in which both models had constant logits before are left out, because they have no distance to compare with.
+
+    Parameters
+    ----------
+    before, after
+        [models, samples, classes]: the logits before and after unlearning.
     """
     between_before, between_after = distances(before, before), distances(after, after)
     after_to_before = distances(after, before)

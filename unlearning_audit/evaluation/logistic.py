@@ -13,7 +13,15 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Logistic:
-    """A fitted classifier: ``weight`` float64 [features], in the units of the features, and ``intercept``."""
+    """A fitted classifier.
+
+    Parameters
+    ----------
+    weight
+        float64 [features], in the units of the features.
+    intercept
+        The intercept.
+    """
 
     weight: np.ndarray
     intercept: float
@@ -40,10 +48,25 @@ def score(
 
 def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
     """Fit f(x) = w·x + b by minimising Σ s_i log(1 + exp(−t_i f(x_i))) + ½ ridge |w|² by Newton's method.
+    Deterministic.
 
-    ``x`` float64 [rows, features] is standardised first; ``member`` is bool [rows]; t is 1 for members, else −1. The
-    weights s give members and non-members n/2 each, as ``class_weight="balanced"`` of scikit-learn, whose C is 1/ridge.
-    The intercept b is not penalised. Deterministic. Raises ValueError without members or without non-members.
+    The sign t is 1 for members, else −1. The weights s give members and non-members n/2 each, where n is the number of
+    rows, as ``class_weight="balanced"`` of scikit-learn. The features are standardised first. The intercept b is not
+    penalised.
+
+    Parameters
+    ----------
+    x
+        float64 [rows, features].
+    member
+        bool [rows]: which rows are members.
+    ridge
+        The strength of the penalty, 1/C of scikit-learn.
+
+    Raises
+    ------
+    ValueError
+        Without members, or without non-members.
     """
     n, members = len(member), int(member.sum())
     if members in (0, n):

@@ -14,10 +14,12 @@ from unlearning_audit.store.files import Arrays, Check, NotFiniteError, read_ver
 
 @dataclass(frozen=True)
 class Logits(Arrays):
-    """``logits.npz``: ``logits`` float32 [models, rows, classes].
+    """``logits.npz``: logits, and the samples and labels to which they belong.
 
     Parameters
     ----------
+    logits
+        float32 [models, rows, classes].
     index
         int64 [rows]: the sample of each row in the data.
     y
@@ -55,14 +57,18 @@ class Logits(Arrays):
 
 @dataclass(frozen=True)
 class StoredLogits:
-    """Logits that stay in their file, which ``opened()`` maps into memory.
+    """Logits that stay in their file.
 
     Parameters
     ----------
+    opened
+        ``opened()`` maps the logits into memory.
     shape
         [models, rows, classes].
     index
-        int64 [rows]: the sample of each row in the data; ``order`` int64 [rows] sorts the rows by index.
+        int64 [rows]: the sample of each row in the data.
+    order
+        int64 [rows]: the rows in ascending order of ``index``.
     y
         int64 [rows]: the observed labels.
     """

@@ -25,11 +25,16 @@ from unlearning_audit.store.files import ArtifactError, FailedError, NoAnswerErr
 
 @dataclass(frozen=True)
 class Numbers:
-    """The results of metrics: ``rows``; ``effects``, name → what models and samples contribute to a deciding number;
-    ``records``, lines of ``records.csv``, each column → value.
+    """The results of metrics.
 
     Parameters
     ----------
+    rows
+        The rows of ``metrics.csv``.
+    effects
+        Name → what models and samples contribute to a deciding number.
+    records
+        The lines of ``records.csv``, each column → value.
     parts
         For each metric that did not fail, which ``rows`` and ``records`` (first, end) and which ``effects`` (names) are
         its own, and the ``seconds`` that it took.
@@ -61,8 +66,10 @@ def measure(
         The models and the scores of attacks on them.
     metrics
         Name of a metric in the study → its ``name`` in the library and its ``options``.
-    files, terms
-        Metric → a user's own file, and the limits of the process in which it runs.
+    files
+        Metric → a user's own file.
+    terms
+        Metric → the limits of the process in which it runs.
     known
         Metric → its numbers of an earlier run on the same models, which are used unchanged.
 
@@ -90,19 +97,19 @@ def measure(
         # A metric of the library reads either logits or published scores.
         if key not in files and ("published" in registry.declared("metrics", entry["name"])) != bool(published):
             continue
-        new, first_row, first_record = known.get(key), len(numbers.rows), len(numbers.records)
-        if new is None:
+        result, first_row, first_record = known.get(key), len(numbers.rows), len(numbers.records)
+        if result is None:
             started, file = time.perf_counter(), files.get(key)
             made_rows, effects = evaluate(key, entry, file, evaluation, terms.get(key, {}))
-            new = Numbers(made_rows, effects, [] if file else compute_records(entry, evaluation))
-            new.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
-        numbers.rows.extend(new.rows)
-        numbers.effects.update(new.effects)
-        numbers.records.extend(new.records)
-        if not any(isinstance(row, Failure) for row in new.rows):
+            result = Numbers(made_rows, effects, [] if file else compute_records(entry, evaluation))
+            result.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
+        numbers.rows.extend(result.rows)
+        numbers.effects.update(result.effects)
+        numbers.records.extend(result.records)
+        if not any(isinstance(row, Failure) for row in result.rows):
             numbers.parts[key] = {
                 "rows": [first_row, len(numbers.rows)], "records": [first_record, len(numbers.records)],
-                "effects": [*new.effects], "seconds": new.parts[key]["seconds"],
+                "effects": [*result.effects], "seconds": result.parts[key]["seconds"],
             }  # fmt: skip
     return numbers
 
@@ -125,17 +132,22 @@ def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
 def evaluate(
     key: str, entry: Entry, file: str | None, evaluation: Evaluation, terms: Entry
 ) -> tuple[list[Row | Failure], dict[str, effect_files.Effect]]:
-    """Return the rows and the effects of the metric that the study calls ``key``.
+    """Return the rows and the effects of one metric. If the metric fails, or models that it needs have failed, return a
+    single failure that says why.
 
-    If the metric fails, or models that it needs have failed, return a single failure that says why.
-
-    A user's own ``file``, or a metric with a time limit, runs in a separate process with the limits ``terms``. The rows
-    and names of a user's file are checked.
+    A user's metric, or one with a time limit, runs in a separate process. The rows and names of a user's metric are
+    checked.
 
     Parameters
     ----------
+    key
+        The metric's name in the study.
     entry
         The metric's ``name`` in the library and its ``options``.
+    file
+        A user's own file, or None.
+    terms
+        The limits of the process; empty if there are none.
     """
     try:
         if file is None and not terms:
@@ -163,11 +175,12 @@ def evaluate(
 def run_metric(
     key: str, entry: Entry, file: str | None, evaluation: Evaluation
 ) -> tuple[list[Row], dict[str, effect_files.Effect]]:
-    """Load the metric that the study calls ``key`` and run it; return its rows, and its effects as verdicts use them,
-    all named after ``key``.
+    """Load one metric and run it; return its rows, and its effects as verdicts use them, all named after ``key``.
 
     Parameters
     ----------
+    key
+        The metric's name in the study.
     entry
         The metric's ``name`` in the library and its ``options``.
     file
@@ -205,7 +218,7 @@ def compute_records(entry: Entry, evaluation: Evaluation) -> list[dict[str, Any]
     Parameters
     ----------
     entry
-        Its ``name`` and ``options``.
+        The metric's ``name`` and ``options``.
     """
     if not registry.defines("metrics", entry["name"], None, "records"):
         return []
@@ -220,17 +233,21 @@ def compute_records(entry: Entry, evaluation: Evaluation) -> list[dict[str, Any]
 
 
 def run_in_process(key: str, entry: Entry, file: str | None, evaluation: Evaluation, path: Path) -> dict[str, Any]:
-    """Run the metric that the study calls ``key``, inside the separate process that `evaluate` starts for it; return
-    the reply to the main process: {"rows": the metric's rows}, with Python's numbers instead of NumPy's.
+    """Run one metric inside the separate process that `evaluate` starts for it; return the reply to the main process:
+    {"rows": the metric's rows}, with Python's numbers instead of NumPy's.
 
     Effects are too large for the reply. They are written to ``path``, from which `evaluate` reads them.
 
     Parameters
     ----------
+    key
+        The metric's name in the study.
     entry
         The metric's ``name`` in the library and its ``options``.
     file
         A user's own file, or None.
+    path
+        The file of the effects.
     """
     rows, effects = run_metric(key, entry, file, evaluation)
     with guard(file or registry.source_file("metrics", entry["name"])):

@@ -20,17 +20,20 @@ REQUIREMENT = "a method must change every model by itself, and the first dimensi
 
 
 def mixture(evaluation: Evaluation, before: Group, after: Group) -> tuple[str, str]:
-    """Check whether a method mixed the models instead of unlearning each alone; return a refusal and a doubt.
+    """Check whether a method mixed the models instead of unlearning each alone; return a refusal and a doubt, each a
+    sentence or "".
 
-    Each is a sentence, or "" if there is none. A model that answers as another did before unlearning is refused. So are
-    two models with different forget sets that differed before and answer alike now, as only a method that mixed them
-    explains it. Two models with equal forget sets that differed before and answer alike now are a doubt, as they might
-    also come from one seed, which makes intervals too narrow.
+    A model that answers as another did before unlearning is refused. So are two models with different forget sets that
+    differed before and answer alike now, as only a method that mixed them explains it. Two models with equal forget
+    sets that differed before and answer alike now are a doubt, as they might also come from one seed, which makes
+    intervals too narrow.
 
     Parameters
     ----------
-    before, after
-        The same models before and after unlearning.
+    before
+        The models before unlearning.
+    after
+        The same models after unlearning.
     """
     doubt = ""
     for kind, i, j in likeness.signs_of_mixing(before.sample_logits, after.sample_logits):
@@ -63,9 +66,9 @@ def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, r
     Parameters
     ----------
     before, after
-        Probability of the label, before and after unlearning.
+        [models, samples]: the probability of the label before and after unlearning.
     forget, retain
-        Masks; all [models, samples].
+        bool [models, samples]: the forgotten samples, and the retained ones.
     """
     if not (forget.any() and retain.any()):
         return ""

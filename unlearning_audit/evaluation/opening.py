@@ -18,9 +18,9 @@ def imported_evaluation(names: list[str], files: list[str], **further: Any) -> E
     Parameters
     ----------
     names
-        The groups, such as "target" (audited) and "retrain".
+        The groups, such as "target" (the audited models) and "retrain".
     files
-        The paths of data, memberships and logits of the first group, then those of the second, and so on.
+        Three paths for each group, in the order of ``names``: its data, its memberships and its logits.
     further
         Other fields of `Evaluation`.
     """

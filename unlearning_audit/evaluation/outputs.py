@@ -17,9 +17,25 @@ from unlearning_audit.stats import rates
 class Outputs:
     """Logits of all models: batches stacked along the models, samples in the order of the data.
 
-    ``files``: one for each batch, in the order of ``batches``; ``signals``: for each batch, the files that hold other
-    signals of its models, such as gradients or tokens. Raises ArtifactError if files do not fit the memberships, each
-    other, or ``data``, which came from ``data_file``, and NoAnswerError where there are no logits.
+    Parameters
+    ----------
+    files
+        The files of logits, one for each batch.
+    batches
+        The memberships of each batch, in the order of ``files``.
+    data
+        The samples.
+    data_file
+        The file of the samples, for messages.
+    signals
+        For each batch, the files that hold other signals of its models, such as gradients or tokens.
+
+    Raises
+    ------
+    ArtifactError
+        If files do not fit the memberships, each other, or the data.
+    NoAnswerError
+        If there are no logits.
     """
 
     def __init__(
@@ -47,7 +63,12 @@ class Outputs:
         """Yield the logits of one model after the other, each float32 [rows, classes]. Only one model is in memory at a
         time.
 
-        ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
+        Parameters
+        ----------
+        models
+            bool [models]: the chosen models; None: all.
+        rows
+            bool [samples] or int64 [rows]: the chosen samples; None: all.
         """
         start = 0
         rows = np.flatnonzero(rows) if rows is not None and rows.dtype == bool else rows
@@ -63,7 +84,12 @@ class Outputs:
     def stacked(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the logits of several models, float32 [chosen models, rows, classes]. The array is cached.
 
-        ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
+        Parameters
+        ----------
+        models
+            bool [models]: the chosen models; None: all.
+        rows
+            bool [samples] or int64 [rows]: the chosen samples; None: all.
         """
         return self._cached(self._stack, models, rows)
 
@@ -92,14 +118,10 @@ class Outputs:
         return self.stacked()
 
     def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
-        """Return the class that each model predicts for every sample, int64 [chosen models, samples].
+        """Return the class that each model predicts for every sample, int64 [chosen models, samples]. The array is
+        cached.
 
-        The array is cached.
-
-        Parameters
-        ----------
-        models
-            bool [models]: None: all.
+        ``models`` bool [models]: the chosen models; None: all.
         """
         return self._cached(self._predicted, models)
 
@@ -109,15 +131,16 @@ class Outputs:
         return np.stack(predictions) if predictions else np.zeros((0, self._size), np.int64)
 
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return φ = log p/(1 − p) of ``labels``, float64 [chosen models, rows].
-
-        The array is cached.
+        """Return φ = log p/(1 − p) of ``labels``, float64 [chosen models, rows]. The array is cached.
 
         Parameters
         ----------
         labels
-            int64 [rows] or [chosen models, rows]: ``models`` bool [models], ``rows`` bool [samples] or int64 [rows];
-            None: all.
+            int64 [rows] or [chosen models, rows].
+        models
+            bool [models]: the chosen models; None: all.
+        rows
+            bool [samples] or int64 [rows]: the chosen samples; None: all.
         """
         return self._cached(self._phi, labels, models, rows)
 
@@ -163,15 +186,15 @@ class Outputs:
         return self._signals[name]
 
     def by_sample(self, name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
-        """Return the signal ``name`` of some models on the samples ``rows`` int64 [rows], float64 [chosen models, rows,
-        …].
-
-        NaN where a sample has no value. Returns None if the signal was not computed.
+        """Return the signal ``name`` of some models on some samples, float64 [chosen models, rows, …]; NaN where a
+        sample has no value. Return None if the signal was not computed.
 
         Parameters
         ----------
         models
-            bool [models].
+            bool [models]: the chosen models.
+        rows
+            int64 [rows]: the samples.
         """
         signal = self.of_signal(name)
         if signal is None:

@@ -4,14 +4,18 @@ import numpy as np
 
 
 def require_models(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = False) -> None:
-    """Raise ValueError when a sample has fewer than ``minimum`` models in ``mask`` bool [models, samples].
-
-    With ``leave_out`` each model of the mask is compared with the others only, so that one fewer counts.
+    """Raise ValueError if a sample has too few models.
 
     Parameters
     ----------
+    mask
+        bool [models, samples]: the models of each sample.
+    minimum
+        How many models a sample needs.
     side
         What the models in the mask are, for the message, such as "members".
+    leave_out
+        Whether each model of the mask is compared with the others only, so that one fewer counts.
     """
     count = mask.sum(axis=0) - (mask.any(axis=0) if leave_out else 0)
     if (count < minimum).any():
@@ -23,10 +27,16 @@ def require_models(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool
 
 
 def mean(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndarray:
-    """Return the mean of ``x`` float64 [models, samples] over the models in ``mask`` bool [models, samples], float64
-    [1, samples].
+    """Return the mean of each sample over some of the models, float64 [1, samples].
 
-    With ``leave_out``: [models, samples], where row m leaves out model m.
+    Parameters
+    ----------
+    x
+        float64 [models, samples]: the values.
+    mask
+        bool [models, samples]: the models over which the mean is taken.
+    leave_out
+        If true, the result is [models, samples], and row m leaves out model m.
     """
     count = mask.sum(axis=0)
     centre = np.where(mask, x, 0.0).sum(axis=0) / count
@@ -45,10 +55,17 @@ def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def squared_deviations(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of squared deviations of ``x`` [models, samples] from each sample's mean over the models in
-    ``mask``, and the number of models; both [1, samples].
+    """Return the sum of squared deviations of the values of some models from each sample's mean, and the number of
+    these models; both [1, samples].
 
-    With ``leave_out``: both [models, samples], where row m leaves out model m.
+    Parameters
+    ----------
+    x
+        float64 [models, samples]: the values.
+    mask
+        bool [models, samples]: the models that count.
+    leave_out
+        If true, both results are [models, samples], and row m leaves out model m.
     """
     count, centre = mask.sum(axis=0), mean(x, mask)
     deviation = np.where(mask, x - centre, 0.0)
@@ -61,17 +78,20 @@ def squared_deviations(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = Fal
 
 
 def spread(x: np.ndarray, mask: np.ndarray, *, kind: str, leave_out: bool = False) -> np.ndarray:
-    """Return the standard deviation (divisor n) of ``x`` float64 [models, samples] over the models in ``mask`` bool
-    [models, samples].
-
-    The result can be broadcast to [1, samples]. With ``leave_out``, row m leaves out model m, and the result can be
-    broadcast to [models, samples].
+    """Return the standard deviation (divisor n) of values over some of the models, in a shape that can be broadcast to
+    [1, samples].
 
     Parameters
     ----------
+    x
+        float64 [models, samples]: the values.
+    mask
+        bool [models, samples]: the models that count.
     kind
         "per_sample", around each sample's mean; "within", these deviations pooled over all samples; "global", of all
         values around one mean, as the published code computes it.
+    leave_out
+        If true, the result can be broadcast to [models, samples], and row m leaves out model m.
     """
     if kind == "global":
         deviation = np.where(mask, x - x[mask].mean(), 0.0)

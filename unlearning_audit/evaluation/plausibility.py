@@ -69,7 +69,7 @@ def _wrong_columns(population: Group) -> str:
     least = _counts(population, population.logits().argmin(axis=-1), rows)
     if np.count_nonzero(most.sum(axis=1)) <= 2:  # no more than two labels occur
         return ""
-    given = np.arange(len(most))
+    given = np.arange(len(most))  # the column of each label, if the order is right
     _, best = linear_sum_assignment(_rates(most), maximize=True)  # the column that fits each label best
     if _far_better(most, best, than=most):
         moved = [f"class {label} by column {column}" for label, column in enumerate(best) if label != column]
@@ -87,22 +87,37 @@ def _wrong_columns(population: Group) -> str:
 
 
 def _far_better(counts: np.ndarray, order: np.ndarray, *, than: np.ndarray) -> bool:
-    """Return whether predictions counted in ``counts`` [label, column], where ``order`` gives the column of each label,
-    are right far more often than those counted in ``than``, where label c has column c.
+    """Return whether the predictions counted in ``counts`` are right far more often than those counted in ``than``.
 
     Far more often: for more than the share `RIGHT`, and `TIMES` as often, over all samples and on average over classes.
+
+    Parameters
+    ----------
+    counts
+        [label, column]: how often samples of a label were predicted as a column. The column ``order[label]`` is right.
+    order
+        int [labels]: the right column of each label in ``counts``.
+    than
+        [label, column]: the same counts of other predictions, of which column c is right for label c.
     """
     return all(
-        table[np.arange(len(order)), order].sum() / table.sum() > max(RIGHT, TIMES * np.trace(given) / given.sum())
-        for table, given in ((counts, than), (_rates(counts), _rates(than)))
+        table[np.arange(len(order)), order].sum() / table.sum() > max(RIGHT, TIMES * np.trace(other) / other.sum())
+        for table, other in ((counts, than), (_rates(counts), _rates(than)))
     )
 
 
 def _doubts(name: str, population: Group, *, columns_right: bool) -> Iterator[str]:
-    """Yield sentences on what is implausible about one population, called ``name``: it holds models twice, or its
-    predictions are no better than chance.
+    """Yield sentences on what is implausible about one population: it holds models twice, or its predictions are no
+    better than chance.
 
-    ``columns_right``: whether the order of columns and the sign are right, without which predictions tell nothing.
+    Parameters
+    ----------
+    name
+        What the sentences call the population.
+    population
+        The models.
+    columns_right
+        Whether the order of columns and the sign are right, without which predictions tell nothing.
     """
     if twins := list(likeness.twins(population.sample_logits)):
         i, j = twins[0]
@@ -138,9 +153,10 @@ def title(evaluation: Evaluation, name: str) -> str:
 
 
 def _shared(evaluation: Evaluation, groups: dict[str, Group]) -> tuple[list[str], list[str]]:
-    """Return two lists of sentences about the pairs of groups in `APART`, which must not share models: about each pair
-    that shares an identical model, and about each pair that shares a nearly identical one. ``groups``: name → models. A
-    pair is skipped if one of its groups is missing, or if their samples or classes differ.
+    """Return two lists of sentences about the pairs of groups in `APART`, which must not share models: one sentence for
+    each pair that shares an identical model, and one for each pair that shares only nearly identical models.
+
+    A pair is skipped if one of its groups is missing, or if their samples or classes differ. ``groups``: name → models.
     """
     identical: list[str] = []
     nearly: list[str] = []
@@ -148,6 +164,7 @@ def _shared(evaluation: Evaluation, groups: dict[str, Group]) -> tuple[list[str]
         if not {first, second} <= groups.keys():
             continue
         left, right = groups[first].sample_logits, groups[second].sample_logits
+        # Groups of other samples or classes cannot be compared: an infinite distance leaves them out.
         distances = likeness.distances(right, left) if left.shape[1:] == right.shape[1:] else np.full((1, 1), np.inf)
         j, i = np.unravel_index(distances.argmin(), distances.shape)  # the two models that are most alike
         if distances[j, i] < likeness.ALIKE:

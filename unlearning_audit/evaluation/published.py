@@ -27,26 +27,40 @@ class Published(Stored):
 
     Parameters
     ----------
-    forget, heldout, retain
-        bool [models, samples]: to be forgotten (of a retrained model: never seen), never seen, kept.
+    forget
+        bool [models, samples]: to be forgotten; for a retrained model, never seen.
+    heldout
+        bool [models, samples]: never seen.
+    retain
+        bool [models, samples]: kept.
     test
         bool [samples]: samples of another kind.
     samples
-        str [samples]: their names.
-    attacks, readings
-        Names of the columns of ``scores``, higher = more like a member, and of ``values``.
+        str [samples]: the names of the samples.
+    attacks
+        str [attacks]: the names of the attacks.
+    scores
+        float64 [attacks, models, samples]: the scores of attacks, higher = more like a member.
+    readings
+        str [readings]: the names of the other values.
+    values
+        float64 [readings, models, samples]: the other values.
     direction
         int [readings]: +1 if a model that remembers more has a higher value, −1 if a lower one, 0 if unknown.
     share
         bool [readings]: whether values lie between 0 and 1.
     comparable
-        str: the columns that all populations of a scenario have, on the same samples.
+        str: the attacks and readings that all populations of a scenario have, on the same samples.
     fair
         Whether coins chose who forgets what.
     step
-        Of unlearning, −1 if there is none. As JSON: ``agreements``, for each number that the files print its quantity,
-        printed, recomputed, how and agrees; ``remarks``, sentences about this population; ``aggregates``, for each
-        aggregate [name, value, ci_low, ci_high, n, formula].
+        The step of unlearning, −1 if there is none.
+    agreements
+        As JSON, for each number that the files print: its quantity, printed, recomputed, how and agrees.
+    remarks
+        As JSON: sentences about this population.
+    aggregates
+        As JSON, for each aggregate: [name, value, ci_low, ci_high, n, formula].
     """
 
     FIELDS: ClassVar = {

@@ -10,19 +10,27 @@ from unlearning_audit.evaluation.stored import Stored
 
 @dataclass(frozen=True)
 class Relearned(Stored):
-    """``signals.npz``: answers of models after each number of relearning ``steps`` int64 [points], the first of them 0.
-
-    ``phi`` float32 and ``right`` bool [models, points, rows]: φ = log p/(1 − p) of the label that a model was trained
-    with, and whether it predicts that label. ``phi_rounded`` and ``right_rounded`` [models, bits, rows]: φ and
-    correctness of models whose weights were rounded to each of the numbers of ``bits`` int64 [bits], before they
-    relearn anything; empty if a study does not evaluate them.
+    """``signals.npz``: answers of models after some numbers of steps of relearning, and with rounded weights.
 
     Parameters
     ----------
+    steps
+        int64 [points]: the numbers of steps of relearning, the first of them 0.
+    phi
+        float32 [models, points, rows]: φ = log p/(1 − p) of the label that a model was trained with.
+    right
+        bool [models, points, rows]: whether the model predicts that label.
     taught
         bool [models, rows]: the samples that a model relearned.
     index
         int64 [rows]: the sample of each row in the data. Models are the defender's, in the order of the memberships.
+    bits
+        int64 [bits]: the numbers of bits to which weights were rounded, before the models relearn anything. Empty if a
+        study does not evaluate rounded models.
+    phi_rounded
+        float32 [models, bits, rows]: φ of the rounded models.
+    right_rounded
+        bool [models, bits, rows]: whether the rounded models predict the label.
     """
 
     SHARED = ("steps", "index", "bits")
@@ -43,8 +51,17 @@ class Relearned(Stored):
 
     @classmethod
     def empty(cls, steps: np.ndarray, index: np.ndarray, bits: np.ndarray) -> "Relearned":
-        """Return the record of a batch without a defender's model, such as one of shadow models alone; ``steps``,
-        ``index`` and ``bits`` are the fields of the class."""
+        """Return the record of a batch without a defender's model, such as one of shadow models alone.
+
+        Parameters
+        ----------
+        steps
+            int64 [points]: the numbers of steps of relearning.
+        index
+            int64 [rows]: the sample of each row in the data.
+        bits
+            int64 [bits]: the numbers of bits to which weights were rounded.
+        """
         curves = (0, len(steps), len(index))
         rounded = (0, len(bits), len(index)) if len(bits) else (0, 0, 0)
         return cls(

@@ -30,7 +30,7 @@ class Row:
     value
         The number; NaN if there is none.
     ci_low, ci_high
-        Its 95 % interval; NaN if there is none.
+        The ends of the number's 95 % interval; NaN if there is none.
     n
         The number of samples, pairs or models over which it is a mean.
     note
@@ -41,8 +41,10 @@ class Row:
         The role of the samples: forget, heldout, retain or test.
     target
         The kind of target samples: vulnerable or protected.
-    pair, model
-        The number of a pair of splits, or of a model.
+    pair
+        The number of a pair of splits.
+    model
+        The number of a model.
     models
         How many models are compared with each other.
     request
@@ -86,8 +88,18 @@ class Row:
 class Failure:
     """The reason why numbers are missing.
 
-    ``kind``, one of `KINDS`, is what failed; ``name`` is the attack, metric or method of the study; ``sentence`` says
-    why. ``file`` and ``line`` (0 = unknown) are where a plug-in raised, ``traceback`` its last calls.
+    Parameters
+    ----------
+    kind
+        What failed, one of `KINDS`.
+    name
+        The attack, metric or method of the study.
+    sentence
+        Why it failed.
+    file, line
+        Where a plug-in raised; "" and 0 if that is unknown.
+    traceback
+        The last calls of the plug-in.
     """
 
     kind: str
@@ -110,7 +122,17 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row or a failure of ``method`` in ``scenario``, at one value of each of its ``axes`` (name → label)."""
+    """A row or a failure of one method in one scenario.
+
+    Parameters
+    ----------
+    scenario, protocol, method
+        Where the row belongs.
+    axes
+        Axis of the study → the label of its value.
+    row
+        The row or the failure.
+    """
 
     scenario: str
     protocol: str
@@ -231,21 +253,22 @@ def _cells(row: Row | Failure) -> list[str]:
 def _read(
     path: str | Path, further: tuple[str, ...], filters: dict[str, Collection[str]], make: Callable[..., T]
 ) -> list[T]:
-    """Read a csv file of rows; return ``make(header, cells, row)`` for each line whose cells pass all ``filters``.
-
-    ``header``: column → position; ``cells``: the texts of the line; ``row``: what it says.
+    """Read a csv file of rows; return what ``make`` returns for each line whose cells pass all ``filters``.
 
     Parameters
     ----------
-    filters
-        Column → accepted texts.
     further
         Columns that must exist besides those of rows.
+    filters
+        Column → accepted texts.
+    make
+        ``make(header, cells, row)``: ``header`` is column → position, ``cells`` are the texts of the line, and ``row``
+        is the row or the failure in them.
 
     Raises
     ------
     ArtifactError
-        That names the file.
+        If the file cannot be read. The message names it.
     """
 
     def load() -> list[T]:
@@ -271,14 +294,15 @@ def _read(
 def _row(header: dict[str, int], cells: Sequence[str], parsed: dict[str, dict[str, Any]]) -> Row | Failure:
     """Return the row in a line or, if its column "failed" has a text, the failure.
 
-    New texts are added to it.
-
     Parameters
     ----------
     header
         Column → position of its cell.
+    cells
+        The texts of the line.
     parsed
-        Column → text → value, a cache that all lines share, since most texts of a column are equal.
+        Column → text → value, a cache that all lines share, since most texts of a column are equal. New texts are added
+        to it.
     """
     values = []
     for name in COLUMNS:

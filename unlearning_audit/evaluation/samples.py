@@ -13,14 +13,32 @@ from unlearning_audit.evaluation.stored import Stored
 class Data(Stored):
     """``data.npz``: samples in canonical order.
 
-    ``x`` uint8 or float32 [samples, …] (tokens: int32), ``y`` int64 [samples] observed labels, ``part`` uint8 [samples]
-    (0 train, 1 test, 2 view), ``y_clean`` int64 [samples] labels before label noise, ``index`` int64 [samples] row in
-    the source, ``classes`` the number of classes. Text may have ``public`` int32 [rows, length], ``compressed`` int64
-    [samples] and ``tokenizer`` uint8 [bytes]; views, rows of part 2, have ``parent`` int64 and ``view`` uint8
-    [samples]; several sets in the test part have ``group`` uint8 [samples] (see `unlearning_audit.data.Source`).
-
     Parameters
     ----------
+    x
+        uint8 or float32 [samples, …], tokens int32: the inputs of the models.
+    y
+        int64 [samples]: the observed labels.
+    part
+        uint8 [samples]: 0 train, 1 test, 2 view.
+    y_clean
+        int64 [samples]: the labels before label noise.
+    index
+        int64 [samples]: the row in the source.
+    classes
+        The number of classes.
+    public
+        int32 [rows, length]: passages of text that a base model learns and that are never forgotten.
+    compressed
+        int64 [samples]: bytes of each sample's text after zlib.
+    tokenizer
+        uint8 [bytes]: the content of ``tokenizer.json``.
+    parent
+        int64 [samples]: the sample of which a view (part 2) is a variant, −1 for others.
+    view
+        uint8 [samples]: the kind of a view, one of `evaluation.views.VIEWS`, 0 for others.
+    group
+        uint8 [samples]: the set from which a sample of the test part comes, if there are several, 0 for others.
     subject
         int64 [samples]: the person to whom each sample belongs.
     """

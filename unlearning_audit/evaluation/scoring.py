@@ -64,11 +64,13 @@ def score(
     attacks
         Name of an attack in the study → its ``name`` in the library and its ``options``.
     seed
-        The study's seed.
+        The seed of the study.
     own_rows
         Whether attacks learn from other rows of the model that they score, instead of from shadow models.
-    files, terms
-        Attack → a user's own file, and the limits of the process in which it runs.
+    files
+        Attack → a user's own file.
+    terms
+        Attack → the limits of the process in which it runs.
     known
         Scores of the same models by the same attacks from an earlier run, which are used unchanged.
 
@@ -117,13 +119,13 @@ def _run_in_process(
     name
         The attack's name in the study.
     file
-        The user's file of it, or None.
+        The user's file of the attack, or None.
     entry
-        Its ``name`` in the library and its ``options``.
+        The attack's ``name`` in the library and its ``options``.
     seed
-        The study's.
+        The seed of the study.
     limits
-        Those of the process, options of `isolated`.
+        The limits of the process, options of `isolated`.
 
     Raises
     ------
@@ -155,7 +157,13 @@ def score_by_shadows(
     Parameters
     ----------
     name
-        The attack's name in the study, ``module`` its file and ``settings`` its options.
+        The attack's name in the study.
+    module
+        The attack's file.
+    settings
+        The attack's ``name`` in the library and its ``options``.
+    seed
+        The seed of the study.
 
     Raises
     ------
@@ -189,12 +197,23 @@ def score_by_own_rows(
 
     In the form "own", members are the samples that the model keeps. Originals are also scored in the form "seen", in
     which members include the forget set; Becker & Liebig 2022 compare it with "own" after unlearning. Non-members are
-    the test part; raises ValueError if there is none.
+    the test part.
 
     Parameters
     ----------
     name
-        The attack's name in the study, ``module`` its file and ``settings`` its options.
+        The attack's name in the study.
+    module
+        The attack's file.
+    settings
+        The attack's ``name`` in the library and its ``options``.
+    seed
+        The seed of the study.
+
+    Raises
+    ------
+    ValueError
+        If there is no test part.
     """
     test = evaluation.data.part == 1
     if not test.any():
@@ -236,9 +255,13 @@ def read_signals(
     Parameters
     ----------
     module
-        The attack.
+        The attack's file.
     files
-        The models' logits; ``models`` bool [models] and ``rows`` int64 [rows] select from them.
+        The files of the models' logits.
+    models
+        bool [models]: the chosen models.
+    rows
+        int64 [rows]: the chosen samples.
     """
     return {name: evaluation.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
 
@@ -252,9 +275,18 @@ def score_form(
     Parameters
     ----------
     name
-        The attack's name in the study, ``module`` its file and ``settings`` its options.
+        The attack's name in the study.
     form
-        How it learned (`Evaluation.shadows`).
+        From which shadow models the attack learned, and whether it reads logits before unlearning
+        (`Evaluation.shadows`).
+    module
+        The attack's file.
+    settings
+        The attack's ``name`` in the library and its ``options``.
+    shadow
+        The shadow models.
+    seed
+        The seed of the study.
 
     Raises
     ------
@@ -279,13 +311,20 @@ def call_score(
     """Call the ``score`` of an attack's ``module``; return its score, a number, and its decision, bool, each [models,
     rows].
 
-    ``logits`` [models, rows, classes], labels ``y`` [rows] or [models, rows] and other values per sample, ``signal``,
-    are those of the audited models.
-
     Parameters
     ----------
+    logits
+        [models, rows, classes]: the logits of the audited models.
+    y
+        [rows] or [models, rows]: the labels of the audited models.
+    shadow
+        The shadow models from which the attack learns.
     settings
-        The attack's ``options``.
+        The attack's ``name`` in the library and its ``options``.
+    rng
+        The generator of the attack's random numbers.
+    signal
+        Name → [models, rows, …]: the other values that the attack reads of the audited models.
 
     Raises
     ------
@@ -310,10 +349,26 @@ def _score_table(
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """Return the columns of the table of scores: attack, form, model, index, role, score and decision.
 
-    ``name`` and ``form`` are repeated on each row. ``model`` and ``index`` [rows] are the numbers of the model among
-    the scored ones and of the sample, whose role ``membership`` of the scored models gives; ``value`` and ``decision``
-    [rows] are what the attack returned, and ``read``, signal → [rows, …], is what it read. Raises PluginError for
-    scores that are not finite. It names the signal that is wholly NaN for one of the samples, or else the attack.
+    Parameters
+    ----------
+    name, form
+        The attack and its form, which are repeated on each row.
+    membership
+        The memberships of the scored models, which give the role of a sample.
+    model
+        int [rows]: the number of the model among the scored models.
+    index
+        int [rows]: the number of the sample.
+    value, decision
+        [rows]: the scores and decisions that the attack returned.
+    read
+        Signal → [rows, …]: the values that the attack read.
+
+    Raises
+    ------
+    PluginError
+        For scores that are not finite. The message names the signal that is wholly NaN for one of the samples, or else
+        the attack.
     """
     place = model, index  # positions in masks [models, samples]
     role = np.where(membership.forget[place], "forget", np.where(membership.train[place], "retain", "heldout"))

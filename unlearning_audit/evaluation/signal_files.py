@@ -12,11 +12,13 @@ from unlearning_audit.store.files import Check, read_arrays
 
 @dataclass(frozen=True)
 class Gradients(Stored):
-    """``signals.npz`` of one batch: ``squared_norms`` float64 [models, forget rows] or [models, samples], the squared
-    norm of each sample's gradient, in the order of the data.
+    """``signals.npz`` of one batch: squared norms of gradients.
 
     Parameters
     ----------
+    squared_norms
+        float64 [models, forget rows] or [models, samples]: the squared norm of each sample's gradient, in the order of
+        the data.
     mean_squared_norm
         float64 [models]: the squared norm of the mean gradient of the forget samples.
     """
@@ -29,8 +31,17 @@ class Gradients(Stored):
 
 @dataclass(frozen=True)
 class BySample(Stored):
-    """``signals.npz`` of one batch: the name of the ``signal``; ``values`` float [models, rows, …], NaN where there is
-    no value; ``index`` int64 [rows], the sample of each row in the data."""
+    """``signals.npz`` of one batch: a signal with a value, or an array, for each sample.
+
+    Parameters
+    ----------
+    signal
+        The name of the signal.
+    values
+        float [models, rows, …]: NaN where there is no value.
+    index
+        int64 [rows]: the sample of each row in the data.
+    """
 
     SHARED = ("signal", "index")
     FIELDS: ClassVar = {"signal": ("U", ""), "index": ("iu", "rows"), "values": ("f", "models rows ...")}
@@ -44,12 +55,8 @@ class BySample(Stored):
 def read(path: str | Path, models: int) -> Gradients | BySample:
     """Read a file of signals: one with a field ``values`` is `BySample`, any other `Gradients`.
 
-    Raises ArtifactError for a wrong file, and FailedError if there are no models.
-
-    Parameters
-    ----------
-    models
-        The number of models in it.
+    ``models`` is the number of models that the file must hold. Raises ArtifactError for a wrong file, and FailedError
+    if there are no models.
     """
     check = Check(path, read_arrays(path))
     kind = BySample if "values" in check.arrays else Gradients

@@ -14,14 +14,16 @@ Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class KnownRows:
-    """The rows of shadow models whose membership is known, as one flat list: ``value`` float64 [rows, ...].
+    """The rows of shadow models whose membership is known, as one flat list.
 
     Parameters
     ----------
+    value
+        float64 [rows, ...]: the statistic, or the features.
     label
-        int64 [rows].
+        int64 [rows]: the labels.
     member
-        bool [rows].
+        bool [rows]: whether the row is a member.
     """
 
     value: np.ndarray
@@ -90,8 +92,8 @@ def labels(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
 def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return ``statistic(logits [samples, classes], y [samples])`` of each model: float64 [models, samples].
 
-    The models are processed one at a time, so that memory does not grow with the population. Raises ValueError as
-    `labels`.
+    The models are processed one at a time, so that memory does not grow with the population. Raises ValueError if
+    logits or labels have a wrong shape or wrong values.
     """
     y = labels(logits, y)
     values = np.empty(y.shape, dtype=np.float64)
@@ -104,7 +106,7 @@ def statistics(statistic: Statistic, shadow: Shadow, *, classes: int) -> KnownRo
     """Compute the ``statistic`` of every row, a sample of one shadow model, that is a member or a non-member.
 
     All other rows are left out, since an attack cannot learn from them. Raises ValueError if the shadow models have
-    another number of ``classes`` than the audited models, or no members or no non-members.
+    wrong labels, another number of ``classes`` than the audited models, or no members or no non-members.
     """
     y, rows = _labels_and_rows(shadow, classes)
     # One model after the other, without those that have no such row.
@@ -116,7 +118,8 @@ def known_values(values: np.ndarray, shadow: Shadow, *, classes: int) -> KnownRo
     """Select the rows of known membership from ``values`` float64 [models, samples], a statistic of the shadow models
     that is already computed.
 
-    Raises ValueError as `statistics`.
+    Raises ValueError if the shadow models have wrong labels, another number of ``classes`` than the audited models, or
+    no members or no non-members.
     """
     y, rows = _labels_and_rows(shadow, classes)
     return KnownRows(value=values[rows], label=y[rows], member=shadow.member[rows])
@@ -124,7 +127,11 @@ def known_values(values: np.ndarray, shadow: Shadow, *, classes: int) -> KnownRo
 
 def _labels_and_rows(shadow: Shadow, classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels of shadow models, int64, and which rows are members or non-members, bool, both [models,
-    samples]. Raises ValueError as `statistics`."""
+    samples].
+
+    Raises ValueError if the shadow models have wrong labels, another number of ``classes`` than the audited models, or
+    no members or no non-members.
+    """
     y = labels(shadow.logits, shadow.y)
     if shadow.logits.shape[-1] != classes:
         raise ValueError(f"the shadow models have {shadow.logits.shape[-1]} classes, the audited models {classes}")

@@ -10,9 +10,21 @@ from unlearning_audit.evaluation.shadow import Shadow
 def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, per_class: bool) -> np.ndarray:
     """Return the threshold of each class, float64 [classes]: "member" means value ≥ threshold.
 
-    Each maximises ½(TPR + TNR) over the rows of its class (``value`` float64, ``label`` int64 and ``member`` bool, all
-    [rows]). A class without members or without non-members gets the threshold of all rows together; so does every class
-    if ``per_class`` is false.
+    Each maximises ½(TPR + TNR) over the rows of its class. A class without members or without non-members gets the
+    threshold of all rows together; so does every class if ``per_class`` is false.
+
+    Parameters
+    ----------
+    value
+        float64 [rows]: the statistic.
+    label
+        int64 [rows]: the class.
+    member
+        bool [rows]: whether the row is a member.
+    classes
+        The number of classes.
+    per_class
+        Whether every class has a threshold of its own.
     """
     thresholds = np.full(classes, stats.best_threshold(value=value, positive=member), dtype=np.float64)
     if per_class:
@@ -40,15 +52,20 @@ def score(
 def decide(
     value: np.ndarray, rows: signals.KnownRows, logits: np.ndarray, y: np.ndarray, *, per_class: bool = True
 ) -> np.ndarray:
-    """Return whether ``value`` float64 [models, samples] reaches the threshold that `fit` learns on ``rows``, bool
-    [models, samples].
-
-    ``logits`` [models, samples, classes] and ``y`` [samples] or [models, samples] are those of the audited models.
+    """Return whether each value reaches the threshold that `fit` learns on ``rows``, bool [models, samples].
 
     Parameters
     ----------
+    value
+        float64 [models, samples]: the statistic of the audited models.
+    rows
+        The rows of shadow models whose membership is known.
+    logits
+        [models, samples, classes]: the logits of the audited models.
+    y
+        [samples] or [models, samples]: the labels of the audited models.
     per_class
-        Whether every class has its own threshold.
+        Whether every class has a threshold of its own.
 
     Raises
     ------

@@ -7,10 +7,15 @@ from unlearning_audit.evaluation.shadow import Shadow
 
 
 def lowest(value: np.ndarray, share: float) -> np.ndarray:
-    """Return the mean of the lowest ``share`` of the tokens of each sample, [..., samples]: ⌊share·L⌋ of L tokens, but
-    at least one.
+    """Return the mean of the lowest values of each sample's tokens, [..., samples]. Of L tokens these are ⌊share·L⌋,
+    but at least one. NaN for a sample without tokens.
 
-    ``value`` float64 [..., samples, tokens], NaN where a token does not count. NaN for a sample without tokens.
+    Parameters
+    ----------
+    value
+        float64 [..., samples, tokens]: NaN where a token does not count.
+    share
+        The share of the tokens, from 0 to 1.
     """
     count = (~np.isnan(value)).sum(-1)
     # 1e-9 keeps a rounding error from taking a token away.
@@ -25,13 +30,20 @@ def thresholded(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return score and decision from a statistic that is larger for members, each [models, samples].
 
+    The decision compares with one threshold for all classes, which is learned on the shadow models.
+
     Parameters
     ----------
     value
-        float64 [models, samples]: the statistic of the audited models, whose ``logits`` and labels ``y`` say what the
-        classes are.
+        float64 [models, samples]: the statistic of the audited models.
     of_shadow
-        That of the shadow models, from which one threshold for all classes is learned.
+        float64 [models, samples]: the statistic of the shadow models.
+    logits
+        [models, samples, classes]: the logits of the audited models.
+    y
+        The labels of the audited models.
+    shadow
+        The shadow models.
     """
     rows = signals.known_values(of_shadow, shadow, classes=logits.shape[-1])
     return value, thresholds.decide(value, rows, logits, y, per_class=False)

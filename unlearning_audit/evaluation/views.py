@@ -12,8 +12,14 @@ def problem(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None
     """Return what is wrong with views, which are variants of samples such as paraphrases, in a sentence; "" if nothing
     is.
 
-    ``part`` [rows]: 2 for a view; ``parent`` [rows]: the row of its sample, else −1; ``view`` [rows]: its kind, a
-    number of `VIEWS`, else 0.
+    Parameters
+    ----------
+    part
+        [rows]: 2 for a view.
+    parent
+        [rows]: for a view the row of its sample, else −1; None without views.
+    view
+        [rows]: for a view its kind, a number of `VIEWS`, else 0; None without views.
     """
     if (parent is None) != (view is None):
         return "parent and view belong together; give both or neither"
@@ -32,13 +38,17 @@ def problem(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None
 
 
 def rows_of(kind: str, parent: np.ndarray | None, view: np.ndarray | None, samples: int) -> np.ndarray:
-    """Return, for each sample, the rows that are its views of one ``kind`` (of `VIEWS`), in their order: int64
-    [samples, most views of any sample], filled with −1.
-
-    ``parent`` and ``view`` [samples] are as in `problem`, None without views.
+    """Return, for each sample, the rows that are its views of one ``kind``, in their order: int64 [samples, most views
+    of any sample], filled with −1.
 
     Parameters
     ----------
+    kind
+        One of the names in `VIEWS`.
+    parent
+        [rows]: for a view the row of its sample, else −1; None without views.
+    view
+        [rows]: for a view the number of its kind in `VIEWS`, else 0; None without views.
     samples
         The number of all rows.
     """

@@ -23,11 +23,17 @@ NAME = "checkpoint"
 class Checkpoints:
     """The checkpoints of a job's models in its ``folder``.
 
-    ``numbers``: for each model of the stack, its number among the job's models; ``interval``: seconds between
-    checkpoints. Models that are trained together are a group, which is given by their numbers in the stack.
-
     A checkpoint holds everything on which the rest of a training depends, at the end of an epoch: weights, buffers and
     the optimiser's state. Sample order and augmentation need no state, because they are keyed by model and epoch.
+
+    Models that are trained together are a group, which is given by their numbers in the stack.
+
+    Parameters
+    ----------
+    numbers
+        For each model of the stack, its number among the job's models.
+    interval
+        The seconds between checkpoints.
     """
 
     def __init__(self, folder: str | Path, numbers: Iterable[int], interval: float | None = None) -> None:
@@ -49,12 +55,11 @@ class Checkpoints:
         return time.monotonic() - since >= self.interval
 
     def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
-        """Write a checkpoint of the models of a ``group`` after ``epoch`` epochs.
+        """Write a checkpoint of the models of a ``group`` after ``epoch`` epochs. If it cannot be written, log that and
+        let training continue.
 
-        If it cannot be written, log that and let training continue. The next checkpoint is due an interval later in any
-        case.
-
-        In the file, a tensor is called kind/name, or kind/number in a list.
+        The next checkpoint is due an interval later in any case. In the file, a tensor is called kind/name, or
+        kind/number in a list.
 
         Parameters
         ----------

@@ -46,11 +46,13 @@ def sums_of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor,
     Parameters
     ----------
     engine
-        That of the models.
+        The engine of the models.
     parameters
-        Name → [n, …]; ``x`` [n, b, …].
+        Name → [n, …].
+    x
+        [n, b, …]: the samples.
     labels
-        int64 [n, b].
+        int64 [n, b]: their labels.
     limit
         The norm to which each sample's gradient is clipped.
     """
@@ -77,14 +79,16 @@ def sums_of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> 
     """Return the sums over samples of clipped gradients of one ``model``, by name, and the squared norms [b] of the
     samples' gradients before clipping.
 
-    ``x`` [b, …]. A hook notes the inputs of each layer with weights, and the place of its output in autograd's graph
-    (an edge). One backward pass then gives the gradients at all of these edges. Layers that the loss does not depend on
-    have none, and are left out.
+    A hook notes the inputs of each layer with weights, and the place of its output in autograd's graph (an edge). One
+    backward pass then gives the gradients at all of these edges. Layers that the loss does not depend on have none, and
+    are left out.
 
     Parameters
     ----------
+    x
+        [b, …]: the samples.
     labels
-        int64 [b].
+        int64 [b]: their labels.
     limit
         The norm to which each sample's gradient is clipped.
     """
@@ -151,7 +155,7 @@ def _part_of_layer(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor,
     Parameters
     ----------
     prefix
-        The start of its parameters' names.
+        The start of the names of the layer's parameters.
     uses
         For each call in the forward pass, the layer's inputs and the gradient at its output.
     """
@@ -202,16 +206,19 @@ def _part_of_convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...]
     """Return the `Part` of a convolution: the squared norms of its samples' gradients, and the function for their
     scaled sum.
 
-    With one group, on a GPU or if norms are cheaper so, it is treated as a linear layer on patches of the image.
-    Otherwise the gradients of every single sample are computed.
+    With one group of channels, it is treated as a linear layer on patches of the image if the input is on a GPU, or if
+    that makes norms cheaper. Otherwise the gradients of every single sample are computed.
 
     Parameters
     ----------
     prefix
-        The start of its parameters' names.
+        The start of the names of the layer's parameters.
     padding
-        Zeros at each edge, for height and width; ``x`` [b, in, h, w]: the input; ``gradient`` [b, out, h', w']: the
-        gradient at the output.
+        Zeros at each edge, for height and width.
+    x
+        [b, in, h, w]: the input.
+    gradient
+        [b, out, h', w']: the gradient at the output.
     """
     outputs, *kernel = layer.weight.shape
     if layer.groups == 1 and (x.is_cuda or _places_are_cheaper(gradient[0, 0].numel(), math.prod(kernel), outputs)):
@@ -232,10 +239,18 @@ def _part_of_product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gr
     """Return the `Part` of a ``layer`` that multiplies its weight with its input at each of t places of a sample, such
     as the pixels of a convolution: the squared norms of its samples' gradients, and the function for their scaled sum.
 
-    ``prefix``: the start of its parameters' names; ``read`` [b, in, t]: the inputs; ``gradient`` [b, out, t]: the
-    gradient at the output. The weight gradient of a sample with input X and output gradient G is G·Xᵀ. Its squared norm
-    is ‖X‖²‖G‖² for one place, and the sum of the elements of (XᵀX)∘(GᵀG) for several. If that takes more work than the
-    gradients of every single sample, these are computed.
+    The weight gradient of a sample with input X and output gradient G is G·Xᵀ. If its squared norm takes more work for
+    several places than the gradients of every single sample, these are computed. Else it is ‖X‖²‖G‖² for one place, and
+    the sum of the elements of (XᵀX)∘(GᵀG) for several.
+
+    Parameters
+    ----------
+    prefix
+        The start of the names of the layer's parameters.
+    read
+        [b, in, t]: the inputs X.
+    gradient
+        [b, out, t]: the gradients G at the output.
     """
     (_, inputs, places), outputs = read.shape, gradient.shape[1]
     bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum(2)}  # of each sample

@@ -29,8 +29,17 @@ ROWS_ON_CARD, BYTES_ON_CARD = 512, 1 << 30
 
 
 def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
-    """Return the gradient of one model's mean cross-entropy over ``x`` [rows, …] with labels ``y`` int64 [rows]: name →
-    tensor. ``parameters`` and ``buffers``: those of the model, name → tensor."""
+    """Return the gradient of one model's mean cross-entropy over samples: name → tensor.
+
+    Parameters
+    ----------
+    parameters, buffers
+        Name → tensor: the parameters and the buffers of the model.
+    x
+        [rows, …]: the samples.
+    y
+        int64 [rows]: their labels.
+    """
     leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
 
@@ -49,17 +58,24 @@ def mean_squares(
     model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor, *, labels: str = "observed",
     per_sample: bool = True, batch_size: int = 64,
 ) -> State:  # fmt: skip
-    """Return the mean of the squared gradients of one model's cross-entropy over the samples ``x`` [rows, …] with the
-    observed labels ``y`` int64 [rows]: name → tensor.
-
-    With ``labels`` "model", the squared gradient for each possible label counts with the label's probability by the
-    model, in place of that for the observed label alone. With ``per_sample`` False, the gradients of means over batches
-    of ``batch_size`` with observed labels are squared instead, and the mean is over batches.
+    """Return the mean of the squared gradients of one model's cross-entropy over samples: name → tensor.
 
     Parameters
     ----------
     parameters, buffers
-        Those of the model, name → tensor.
+        Name → tensor: the parameters and the buffers of the model.
+    x
+        [rows, …]: the samples.
+    y
+        int64 [rows]: their observed labels.
+    labels
+        "observed": the gradient for the observed label is squared. "model": the gradient for each possible label is
+        squared, and counts with the label's probability by the model.
+    per_sample
+        If False, the gradients of means over batches with observed labels are squared instead, and the mean is over
+        batches.
+    batch_size
+        The size of these batches.
     """
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
     if not per_sample:
@@ -85,8 +101,7 @@ def mean_squares(
 
 
 def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Tensor:
-    """Return the squared norm of the gradient of log p(y|x) in all parameters of one model, for every sample of ``x``
-    [rows, …] with labels ``y`` int64 [rows]: [rows].
+    """Return the squared norm of the gradient of log p(y|x) in all parameters of one model, for every sample: [rows].
 
     In a chain of layers, a linear layer with input a and gradient g at its output contributes ‖g‖²(‖a‖² + 1), or
     ‖g‖²‖a‖² without a bias. In other networks the gradients of every sample are squared and added up.
@@ -94,7 +109,11 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
     Parameters
     ----------
     parameters, buffers
-        Those of the model, name → tensor.
+        Name → tensor: the parameters and the buffers of the model.
+    x
+        [rows, …]: the samples.
+    y
+        int64 [rows]: their labels.
     """
     norms = []
     for inputs, values, logits, label in _chunks_to_derive(model, parameters, buffers, x, y):
@@ -125,8 +144,15 @@ def _gradients(loss: Tensor, values: State) -> State:
 def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the pairs of weights [rows] and labels [rows] for which squared gradients are computed and added up.
 
-    With ``labels`` "observed" there is one pair: weights of 1, and the observed labels ``y``. With "model" there is a
-    pair for each class: its probabilities by the ``logits``, and the class as the label of all rows.
+    Parameters
+    ----------
+    logits
+        [rows, classes]: the logits of the model.
+    y
+        int64 [rows]: the observed labels.
+    labels
+        "observed": one pair, weights of 1 and the observed labels. "model": a pair for each class, the probabilities of
+        the class and the class as the label of all rows.
     """
     if labels == "observed":
         yield torch.ones_like(logits[:, 0]).detach(), y

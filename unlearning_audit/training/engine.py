@@ -149,17 +149,18 @@ def chain_backward(
     """Yield, for each linear layer from the last to the first, its number among linear layers, its input [n, b, in] and
     the gradient at its output [n, b, out].
 
-    With ``to_x``, a last triple is yielded: −1, the input of the chain, and the gradient there.
-
     Parameters
     ----------
     steps
-        The kinds of all layers.
+        The kinds of all layers, as in `chain_forward`.
     values
-        Before and after each layer.
+        The values before and after each layer, as `chain_forward` returns them.
     matrices
-        The weights of linear layers, all three as in `chain_forward`; ``gradient`` [n, b, …]: at the output of the
-        chain.
+        The weights of linear layers, as `chain_forward` returns them.
+    gradient
+        [n, b, …]: the gradient at the output of the chain.
+    to_x
+        Whether a last triple is yielded: −1, the input of the chain, and the gradient there.
     """
     number, first_linear = len(matrices), steps.index("linear")
     for i, step in reversed([*enumerate(steps)]):
@@ -209,8 +210,10 @@ class StackedChain(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, at_output: Tensor) -> tuple[Tensor | None, ...]:
         """Return a gradient for each argument of `forward`: for ``x`` [n, b, in], for ``steps`` (None), and for each
-        weight and bias. It is None where autograd does not ask for it. ``at_output`` [n, b, out]: the gradient at the
-        output of the chain."""
+        weight and bias. A gradient is None where autograd does not ask for it.
+
+        ``at_output`` [n, b, out] is the gradient at the output of the chain.
+        """
         values, matrices = ctx.saved_tensors[: len(ctx.steps) + 1], ctx.saved_tensors[len(ctx.steps) + 1 :]
         to_x, _, *asked = ctx.needs_input_grad  # ``asked``: of the weight and the bias of each linear layer in turn
         gradients: list[Tensor | None] = [None] * len(asked)
@@ -229,8 +232,13 @@ class Stacked:
     """An engine that computes all models of a group in one batched operation per layer. Groups have 2 to ``width``
     models.
 
-    ``model`` gives the architecture; ``layers``: its layers with names if it is a plain chain (`linear_layers`), which
-    is then computed by `StackedChain`, else None.
+    Parameters
+    ----------
+    model
+        A module that gives the architecture.
+    layers
+        The layers of ``model`` with names if it is a plain chain (`linear_layers`), which is then computed by
+        `StackedChain`, else None.
     """
 
     def __init__(self, model: nn.Module, width: int = 16) -> None:
@@ -252,8 +260,6 @@ class Stacked:
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
         """Map ``x`` [models, batch, …] to logits [models, batch, classes].
 
-        If ``reading`` is given, return the models' output of that name instead.
-
         A plain chain of layers is computed by `StackedChain`; it has no buffers and no other outputs. Any other network
         is computed by torch's vmap.
 
@@ -261,6 +267,10 @@ class Stacked:
         ----------
         parameters, buffers
             Name → [models, …].
+        x
+            [models, batch, …]: the samples.
+        reading
+            If given, the models' output of that name is returned instead of logits.
         """
         output: Tensor
         if self.layers is None:
@@ -334,14 +344,16 @@ class Serial:
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
         """Map ``x`` [1, batch, …] to logits [1, batch, classes].
 
-        If ``reading`` is given, return the model's output of that name instead.
-
         Full batches in training go through the compiled pass, if there is one (``fusion``).
 
         Parameters
         ----------
         parameters, buffers
             Name → [1, …].
+        x
+            [1, batch, …]: the samples.
+        reading
+            If given, the model's output of that name is returned instead of logits.
         """
         if parameters is self._viewed_parameters:  # within `persistent_views`, the module already has these weights
             return _output(self.model, images_last(x[0]), reading).unsqueeze(0)

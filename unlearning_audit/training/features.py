@@ -49,7 +49,7 @@ def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> T
     Parameters
     ----------
     weights
-        Parameters and buffers of one model.
+        The parameters and the buffers of one model.
     x
         int [n, length]: the samples' tokens, negative where they are not scored.
     """
@@ -61,14 +61,14 @@ def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> T
 @torch.no_grad()
 @repeatable()
 def of_layer(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tensor:
-    """Return the inputs of one model's final layer for the samples ``x`` [n, …]: [n, width].
-
-    A hook keeps them during one forward pass.
+    """Return the inputs of one model's final layer, [n, width]. A hook keeps them during one forward pass.
 
     Parameters
     ----------
     weights
-        Parameters and buffers of the model.
+        The parameters and the buffers of the model.
+    x
+        [n, …]: the samples.
 
     Raises
     ------

@@ -116,13 +116,24 @@ class Fit:
     def training_steps(
         self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
     ) -> Iterator[None]:
-        """Train the models of one group through all epochs, and yield after each step. ``leaves`` (the parameters, with
-        gradients) and ``buffers``, name → [n, …], change in place.
+        """Train the models of one group through all epochs, and yield after each step.
 
-        With a ``recorder``, steps are recorded as CUDA graphs and replayed. Training continues from the group's
-        checkpoint if there is one, leaves out passes that are of the first epochs only, and ends early after ``steps``
-        steps. Raises ValueError for a stream without rows, and for a batch of one sample that batch normalisation
-        cannot process.
+        Training continues from the group's checkpoint if there is one, leaves out passes that are of the first epochs
+        only, and ends early after ``steps`` steps.
+
+        Parameters
+        ----------
+        group
+            The numbers of the models.
+        leaves, buffers
+            Name → [n, …]: the parameters, with gradients, and the buffers. They change in place.
+        recorder
+            If given, it records steps as CUDA graphs and replays them.
+
+        Raises
+        ------
+        ValueError
+            For a stream without rows, and for a batch of one sample that batch normalisation cannot process.
         """
         steppers = self._steppers(leaves, recorder is not None)  # the optimiser object of each pass
         first_epoch = self._resume(group, leaves, buffers, steppers[0])
@@ -158,14 +169,18 @@ class Fit:
         state.store_update_sums()
 
     def take_step(self, number: int, state: "GroupState", inputs: Inputs, recorder: Recorder | None) -> None:
-        """Take one training step of a group of models, whose ``state`` it changes, in the pass ``number``.
-
-        A ``recorder``, if there is one, records the step as a CUDA graph or replays the graph.
+        """Take one training step of a group of models.
 
         Parameters
         ----------
+        number
+            The number of the pass.
+        state
+            The state of the group, which changes.
         inputs
             One batch of each of the pass's streams.
+        recorder
+            If given, it records the step as a CUDA graph, or replays the graph.
         """
         run_step(recorder, number, partial(self._step, number, state), inputs)
 
@@ -204,9 +219,15 @@ class Fit:
     @torch.no_grad()
     def _resume(self, group: list[int], leaves: State, buffers: State, stepper: Any) -> int:
         """Restore the models of a ``group`` from their checkpoint, and return the epoch at which training continues.
-        The parameters ``leaves``, the ``buffers`` and the optimiser ``stepper`` change in place.
 
         Return 0 and change nothing if there is no checkpoint, or if it is of other models or of another optimiser.
+
+        Parameters
+        ----------
+        leaves, buffers
+            Name → [n, …]: the parameters and the buffers, which change in place.
+        stepper
+            The optimiser object, which changes in place.
         """
         self.prepare_group(group, {})
         checkpoint = self.checkpoints.read(group) if self.checkpoints is not None else None
@@ -250,12 +271,20 @@ class Fit:
         return orders
 
     def _step(self, number: int, state: "GroupState", inputs: Inputs) -> None:
-        """Update the weights of a group of models once: by the losses of the pass ``number`` on ``inputs``, one batch
-        of each of its streams. ``state``: that of the group.
+        """Update the weights of a group of models once, by the losses of one pass.
 
-        Gradients are added up over the pieces of the batches, and multiplied by the fit's ``scale``. After the update,
-        weights outside the ``mask`` are restored. If ``record`` marks a sample of the first stream's batch, the update
-        is added to the model's ``update_sums``.
+        Gradients are added up over the pieces of the batches; the fit's ``penalty`` is added once. The sums are
+        multiplied by the fit's ``scale``. After the update, weights outside the ``mask`` are restored. If ``record``
+        marks a sample of the first stream's batch, the update is added to the model's ``update_sums``.
+
+        Parameters
+        ----------
+        number
+            The number of the pass.
+        state
+            The state of the group of models.
+        inputs
+            One batch of each stream of the pass.
         """
         leaves, stepper = state.leaves, state.steppers[number]
         stepper.zero_grad()
@@ -285,11 +314,22 @@ class Fit:
                 state.add_updates(before, has_mark=state.marks.gather(1, first_rows).any(1))
 
     def _losses(self, number: int, state: "GroupState", inputs: Inputs, piece: int, pieces: int) -> list[Tensor]:
-        """Return the loss of each stream of the pass ``number`` that has a loss, times the stream's weight: [n] each.
+        """Return the loss of each stream that has one, times the stream's weight: [n] each.
 
-        ``inputs``: one batch of each stream. If a batch is processed in several ``pieces``, these are the losses of the
-        piece with the number ``piece``, and their sums over all pieces are the losses of the batches. A stream that
-        ``follows`` the first does not read its batch, but the rows that belong to those of the first stream.
+        A stream that ``follows`` the first does not read its batch, but the rows that belong to those of the first
+        stream.
+
+        Parameters
+        ----------
+        number
+            The number of the pass whose streams these are.
+        state
+            The state of the group of n models.
+        inputs
+            One batch of each stream.
+        piece, pieces
+            The number of a piece, and how many there are. If there are several, the losses are those of the one piece,
+            and their sums over all pieces are the losses of the batches.
         """
         losses: list[Tensor] = []
         first_batch: Batch | None = None
@@ -339,8 +379,10 @@ def refuse_batch_of_one(error: ValueError, orders: list[Order], inputs: Inputs) 
 
     Parameters
     ----------
-    orders, inputs
-        The orders and the batches of the streams of that step.
+    orders
+        The order of each stream of that step.
+    inputs
+        The batch of each stream of that step.
     """
     for order, (rows, _) in zip(orders, inputs, strict=True):
         if rows.shape[1] == 1 and "more than 1 value per channel" in str(error):
@@ -351,11 +393,18 @@ def refuse_batch_of_one(error: ValueError, orders: list[Order], inputs: Inputs) 
 
 
 def _mean_loss(loss: Callable[[Batch], Tensor], batch: Batch, batch_size: int | None) -> Tensor:
-    """Return the mean ``loss`` of every model over a batch, [n].
+    """Return the mean ``loss`` of every model over a batch, [n]. For one piece of a batch, return what it adds to the
+    mean over the whole batch.
 
-    If ``batch`` is one piece of a batch of ``batch_size`` samples, return what the piece adds to the mean over all of
-    them; ``batch_size`` is None for a batch that is not divided. For a single model with the ordinary loss, torch's own
-    mean is used: its gradient has the same bits, and it saves a twentieth of a small network's step.
+    For a single model with the ordinary loss, torch's own mean is used: its gradient has the same bits, and it saves a
+    twentieth of a small network's step.
+
+    Parameters
+    ----------
+    batch
+        The batch, or one piece of it.
+    batch_size
+        The number of samples in the whole batch; None for a batch that is not divided.
     """
     if batch_size is not None:
         return loss(batch).sum(-1) / batch_size
@@ -367,11 +416,24 @@ def _mean_loss(loss: Callable[[Batch], Tensor], batch: Batch, batch_size: int | 
 class GroupState:
     """The state of one group of models in training.
 
-    ``leaves`` (the parameters, with gradients) and ``buffers``: name → [n, …]; ``steppers``: the optimiser of each
-    pass; ``masked``: name → (which weights are trained, all weights at the start); ``scale``: the group's part of the
-    fit's ``scale``; ``marks`` bool [n, samples]: the samples that the fit's ``record`` marks, or None; ``update_sums``:
-    the sum of the updates of the steps whose batch had a marked sample, empty without ``marks``; ``loss_state``: what
-    losses keep between steps; ``epoch``: an int, or a tensor [] if steps are replayed from CUDA graphs.
+    Parameters
+    ----------
+    leaves, buffers
+        Name → [n, …]: the parameters, with gradients, and the buffers.
+    steppers
+        The optimiser object of each pass.
+    loss_state
+        What losses keep between steps.
+    epoch
+        An int, or a tensor [] if steps are replayed from CUDA graphs.
+    masked
+        Name → (which weights are trained, all weights at the start).
+    scale
+        The group's part of the fit's ``scale``.
+    marks
+        bool [n, samples]: the samples that the fit's ``record`` marks, or None.
+    update_sums
+        Name → [n, …]: the sum of the updates of the steps whose batch had a marked sample; empty without ``marks``.
     """
 
     def __init__(

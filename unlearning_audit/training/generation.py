@@ -68,9 +68,18 @@ def _generate(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..
     """Let each model generate ``answers`` texts for each of its samples: int32 [models, rows, answers, length − 1], −1
     where a text has ended or there is no sample.
 
-    ``rows`` int64 [models, rows]: the numbers of each model's samples (−1: no sample). ``choice`` maps a model, n of
-    its samples, int64 [n], and for each of them which answer it gets now, int64 [n], to the `Choice` of tokens for
-    these n texts. Raises ValueError for models that do not predict tokens.
+    Parameters
+    ----------
+    rows
+        int64 [models, rows]: the numbers of each model's samples (−1: no sample).
+    choice
+        Maps a model, n of its samples, int64 [n], and for each of them which answer it gets now, int64 [n], to the
+        `Choice` of tokens for these n texts.
+
+    Raises
+    ------
+    ValueError
+        For models that do not predict tokens.
     """
     if "next" not in stack.readings:
         raise ValueError("a metric reads generated text, which only language models say; leave it out")
@@ -107,8 +116,7 @@ def at_quantiles(uniform: Tensor) -> Choice:
 
 
 def complete_texts(stack: Models, weights: tuple[State, State], x: Tensor, choice: Choice) -> Tensor:
-    """Let one model generate text for the samples ``x`` int [n, length], token by token: int [n, length − 1], filled
-    with −1.
+    """Let one model generate text for some samples, token by token: int [n, length − 1], filled with −1.
 
     The prompt ends before the first scored token of a sample, and the text replaces all tokens from there to the last
     scored one.
@@ -116,7 +124,9 @@ def complete_texts(stack: Models, weights: tuple[State, State], x: Tensor, choic
     Parameters
     ----------
     weights
-        Parameters and buffers of the model.
+        The parameters and the buffers of the model.
+    x
+        int [n, length]: the tokens of the samples, negative where they are not scored.
     choice
         How a token is chosen.
     """

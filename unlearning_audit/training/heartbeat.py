@@ -7,8 +7,17 @@ FIRST, SHARE = 60.0, 0.1
 
 
 class Heartbeat:
-    """The progress lines of one training. ``purpose``: what it is for; ``models`` and ``epochs``: how many there are;
-    ``due``: the time of the next line."""
+    """The progress lines of one training.
+
+    Parameters
+    ----------
+    purpose
+        What the training is for.
+    models, epochs
+        The numbers of models and of epochs.
+    due
+        The time of the next line.
+    """
 
     def __init__(self, purpose: str, models: int, epochs: int) -> None:
         """Start the clock. The first line is due `FIRST` seconds later."""

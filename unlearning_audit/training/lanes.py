@@ -59,9 +59,16 @@ def run(fit: Fit) -> State | None:
 class Scheduler:
     """The groups of models of a fit that are ``waiting``, and the ``lanes`` of those that are training.
 
-    ``room``: how many lanes there may be, 1 until `measure` knows better; ``most``: the upper limit of ``room``;
-    ``idle_streams``: CUDA streams that no lane uses, or as many times None without a GPU; ``free``: the free bytes of
-    the card before the first lane, or None if `measure` has nothing left to do.
+    Parameters
+    ----------
+    room
+        How many lanes there may be, 1 until `measure` knows better.
+    most
+        The upper limit of ``room``.
+    idle_streams
+        CUDA streams that no lane uses, or as many times None without a GPU.
+    free
+        The free bytes of the card before the first lane, or None if `measure` has nothing left to do.
     """
 
     def __init__(self, fit: Fit) -> None:
@@ -158,11 +165,22 @@ def _without_tracebacks(error: BaseException) -> BaseException:
 
 
 class Lane:
-    """One ``group`` of models of a ``fit`` in training, with a CUDA stream of its own (None without a GPU).
+    """One ``group`` of models of a ``fit`` in training.
 
-    ``training_steps``: the generator that takes the steps, made by `start`; ``steps``: how many were taken;
-    ``ended``: whether training has ended; ``state``: the group's parameters and buffers; ``recorder``: what replays
-    steps from CUDA graphs, None if that is not possible.
+    Parameters
+    ----------
+    cuda_stream
+        The lane's own CUDA stream; None without a GPU.
+    ended
+        Whether training has ended.
+    steps
+        How many steps were taken.
+    recorder
+        What replays steps from CUDA graphs, None if that is not possible.
+    state
+        The group's parameters and buffers.
+    training_steps
+        The generator that takes the steps, made by `start`.
     """
 
     def __init__(self, fit: Fit, group: list[int], cuda_stream: "torch.cuda.Stream | None" = None) -> None:

@@ -12,11 +12,17 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def distillation(logits: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
-    """Return, for each sample, the Kullback–Leibler divergence of the student's prediction from the teacher's, times
-    T² (Hinton et al. 2015): [..., batch].
+    """Return, for each sample, the Kullback–Leibler divergence of the student's prediction from the teacher's, times T²
+    (Hinton et al. 2015): [..., batch].
 
-    ``logits`` and ``teacher`` [..., batch, classes]: the logits of student and teacher, which are divided by the
-    ``temperature`` T.
+    Parameters
+    ----------
+    logits
+        [..., batch, classes]: the logits of the student.
+    teacher
+        [..., batch, classes]: the logits of the teacher.
+    temperature
+        The temperature T, by which the logits of both are divided.
     """
     student = nn.functional.log_softmax(logits / temperature, -1)
     target = nn.functional.log_softmax(teacher / temperature, -1)

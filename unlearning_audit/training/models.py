@@ -26,17 +26,43 @@ from unlearning_audit.training.streams import Batch, Rows, crop_and_flip
 class Models:
     """Stacked models and their data.
 
-    ``parameters`` and ``buffers``: name → tensor [models, …]. ``build`` returns an untrained model, and ``model`` is
-    one that gives the architecture; ``engine`` computes with it, as ``backend`` and ``device`` ask (`choose_engine`).
-    ``recipe``: how the models are trained. ``seeds``: one int per model, which unlearning may replace;
-    ``initial_seeds``: the seeds of the initial weights. ``x``: the samples [samples, …]; uint8 is scaled to [0, 1] when
-    read. ``labels``: int64 [samples] or, if models have labels of their own, [models, samples]. ``updates``: name →
-    [models, …], the sum of the training steps whose batch had a recorded sample, or None if training recorded none.
-    ``views``: kind → int64 [samples, most views of a sample], the rows of each sample's views of that kind, filled with
-    −1. ``memorised``: float64 [samples], how much other models memorised each sample, or None. ``checkpoints``: where
-    the next training stores its checkpoints, or None. ``alike``: for a sham, the same models after the method whose
-    change it matches, or None. ``privacy``: what private training spent, by name, or None. ``information`` and
-    ``spared``: results that `squared_gradients` keeps, and the seconds that they saved.
+    Parameters
+    ----------
+    build
+        ``build()`` returns an untrained model.
+    model
+        A model that gives the architecture.
+    engine
+        What computes with ``model``, as ``backend`` and ``device`` ask (`choose_engine`).
+    parameters, buffers
+        Name → tensor [models, …].
+    recipe
+        How the models are trained.
+    seeds
+        One int per model, which unlearning may replace.
+    initial_seeds
+        The seeds of the initial weights.
+    x
+        [samples, …]: the samples; uint8 is scaled to [0, 1] when read.
+    labels
+        int64 [samples] or, if models have labels of their own, [models, samples].
+    updates
+        Name → [models, …]: the sum of the training steps whose batch had a recorded sample, or None if training
+        recorded none.
+    checkpoints
+        Where the next training stores its checkpoints, or None.
+    alike
+        For a sham, the same models after the method whose change it matches, or None.
+    information
+        The results that `squared_gradients` keeps, or None if it keeps none.
+    spared
+        The seconds that these results saved.
+    privacy
+        What private training spent, by name, or None.
+    views
+        Kind → int64 [samples, most views of a sample]: the rows of each sample's views of that kind, filled with −1.
+    memorised
+        float64 [samples]: how much other models memorised each sample, or None.
     """
 
     def __init__(
@@ -87,14 +113,17 @@ class Models:
         return {f"{name}.weight" for name, layer in self.model.named_modules() if type(layer).__name__ == "Conv1D"}
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map ``x`` [n, b, …] of n models to logits [n, b, classes] in the recipe's precision, for training.
-
-        `logits` is for evaluation. If ``reading`` is given, return the output of that name instead (`readings`).
+        """Map ``x`` [n, b, …] of n models to logits [n, b, classes] in the recipe's precision, for training. (`logits`
+        is for evaluation.)
 
         Parameters
         ----------
         parameters, buffers
             Name → [n, …].
+        x
+            [n, b, …]: the samples of each model.
+        reading
+            If given, the output of that name is returned instead of logits (`readings`).
         """
         if self.recipe.precision == "float32":
             return self.engine.forward(parameters, buffers, x, reading)
@@ -103,10 +132,17 @@ class Models:
             return self.engine.forward(parameters, buffers, x, reading).to(self.dtype)
 
     def read(self, models: list[int], rows: Tensor, jitter: Tensor | None = None) -> Batch:
-        """Return the samples ``rows`` int64 [n, b] with the labels that they have for each of the n ``models``, as a
-        Batch without logits.
+        """Return the samples ``rows`` with the labels that they have for each of the n ``models``, as a Batch without
+        logits.
 
-        ``jitter`` uint8 [n, b, 3] shifts and mirrors images (`streams.crop_and_flip`).
+        Parameters
+        ----------
+        models
+            The numbers of the models.
+        rows
+            int64 [n, b]: the numbers of each model's samples.
+        jitter
+            uint8 [n, b, 3]: how images are shifted and mirrored (`streams.crop_and_flip`), or None.
         """
         rows = rows.to(self.device)
         numbers, flat_rows = self._on_device(models), rows.flatten()
@@ -146,17 +182,17 @@ class Models:
     def logits(self, index: np.ndarray | None = None, chunk: int | None = None) -> np.ndarray:
         """Return logits float32 [models, rows, classes] in evaluation mode, without augmentation.
 
-        The result is bitwise repeatable, so that a method that changes nothing can be detected. By default it is 2048,
-        with two exceptions. A language model computes logits of the whole vocabulary for every token, and a chunk has
-        at most 2²¹ of them (8 MiB in float32). A chunk of images on a CPU has 64 samples, so that activations stay in
-        its caches (two to four times as fast for small residual networks).
+        The result is bitwise repeatable, so that a method that changes nothing can be detected.
 
         Parameters
         ----------
         index
             int [rows]: the samples, by default all.
         chunk
-            How many samples are processed at once, fewer if memory is exhausted.
+            How many samples are processed at once, fewer if memory is exhausted; by default 2048, with two exceptions.
+            A language model computes logits of the whole vocabulary for every token, and a chunk has at most 2²¹ of
+            them (8 MiB in float32). A chunk of images on a CPU has 64 samples, so that activations stay in its caches
+            (two to four times as fast for small residual networks).
         """
         if chunk is None:
             logits_of_sample = self.x.shape[1] * self.vocabulary if "tokens" in self.readings else 1
@@ -176,8 +212,8 @@ class Models:
         return np.stack(of_models)
 
     def predictions(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the logit-scaled confidence log p/(1 − p) of the true class, float32 [models, rows], for the samples
-        ``rows`` int64 [rows], and whether the prediction is right, bool [models, rows]."""
+        """Return what the models predict for the samples ``rows`` int64 [rows]: the logit-scaled confidence log p/(1 −
+        p) of the true class, float32 [models, rows], and whether the prediction is right, bool [models, rows]."""
         from unlearning_audit import stats
 
         logits = self.logits(rows)
@@ -220,13 +256,18 @@ class Models:
     ) -> State:
         """Return each model's diagonal Fisher information over its ``rows``, name → [models, …].
 
-        With ``labels`` "observed" it is the mean over samples of the squared gradient of the cross-entropy. With
-        "model", the squared gradient for each possible label counts with the label's probability by the model. With
-        ``per_sample`` False, the gradients of means over batches of ``batch_size`` are squared instead, as some
-        published code does.
-
         If the attribute ``information`` is a dict, results are kept there: a second call with the same weights, labels
         and arguments returns the first result and adds the seconds that this saves to ``spared``.
+
+        Parameters
+        ----------
+        labels
+            "observed": the mean over samples of the squared gradient of the cross-entropy. "model": the squared
+            gradient for each possible label counts with the label's probability by the model.
+        per_sample
+            If False, the gradients of means over batches are squared instead, as some published code does.
+        batch_size
+            The size of these batches.
         """
         compute = partial(curvature.mean_squares, labels=labels, per_sample=per_sample, batch_size=batch_size)
         if self.information is None:

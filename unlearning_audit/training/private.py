@@ -176,18 +176,29 @@ def check_gradient_norms(stack: Models, rows: np.ndarray) -> None:
 
 
 class PrivateFit(Fit):
-    """Private training of all models on their ``rows``. ``noise``: in units of the norm to which gradients are clipped;
-    ``checkpoints``: where an interrupted training resumes.
+    """Private training of all models on their ``rows``.
 
     Batches are processed in parts of at most ``size`` samples. If models are computed as stacked chains, or on a card,
-    all parts must have one size: they are ``filled`` up to ``size`` with rows that have no loss. ``limit``: the norm to
-    which gradients are clipped; ``expected``: the number of samples in a batch on average; ``generators``: group → the
-    generator of noise of each of its models.
+    all parts must have one size: they are ``filled`` up to ``size`` with rows that have no loss.
+
+    Parameters
+    ----------
+    noise
+        The standard deviation of the noise, in units of the norm to which gradients are clipped.
+    checkpoints
+        Where an interrupted training resumes.
+    limit
+        The norm to which gradients are clipped.
+    expected
+        The number of samples in a batch on average.
+    generators
+        Group → the generator of noise of each of its models.
     """
 
     def __init__(self, stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> None:
-        """Choose ``size``: a quarter of a batch, rounded up, if parts are filled. Otherwise `IMAGES` images, or a whole
-        batch of other data."""
+        """Take settings from the stack's recipe, and choose ``size``, the number of samples in a part of a batch:
+        `IMAGES` for images, and a whole batch for other data. If parts are filled, it is a quarter of a batch, rounded
+        up."""
         recipe = stack.recipe
         super().__init__(stack, ((Stream(rows),),), recipe, recipe.epochs, "private training", checkpoints=checkpoints)
         self.noise, self.places = noise, places(stack.model)
@@ -202,10 +213,14 @@ class PrivateFit(Fit):
             self.size = -(-recipe.batch_size // 4)
 
     def prepare_group(self, group: list[int], states: dict[str, State]) -> None:
-        """Make the generator of noise of each model in the ``group``, from the model's seed.
+        """Make the generator of noise of each model in the ``group``, from the model's seed. After an interruption,
+        restore the states of the generators.
 
-        If ``states``, the tensors of a checkpoint as `Checkpoints.read` returns them, are not empty, generators go on
-        from their states there: ``states["noise"]`` maps a model's place in the group ("0", "1", …) to its state.
+        Parameters
+        ----------
+        states
+            The tensors of a checkpoint, from which training resumes; empty if it starts. ``states["noise"]`` maps a
+            model's place in the group ("0", "1", …) to the state of its generator.
         """
         seeds = [seed_of(self.stack.seeds[model], "train/noise") for model in group]
         generators = [torch.Generator(self.stack.device).manual_seed(seed) for seed in seeds]
@@ -225,27 +240,27 @@ class PrivateFit(Fit):
         """Return the batches of a ``group`` of models, from the 0-based ``first_epoch`` on: a list of one pass, which
         is a list of one stream.
 
-        If parts are filled, the length of a batch is a multiple of a part's size. If memory ran out before, a part is
-        divided into several ``pieces``.
+        If parts are filled, the length of a batch is a multiple of a part's size: ``size``, or a part of it if memory
+        was exhausted before (``pieces``).
         """
-        size = -(-self.size // self.pieces) if self.filled else 1
+        size = -(-self.size // self.pieces) if self.filled else 1  # rounded up
         return [[Poisson(self.stack, group, self.passes[0][0].rows, size, first_epoch)]]
 
     def take_step(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
         """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide by the
         expected batch size, and update the weights.
 
-        With a ``recorder``, the sums of each part are replayed from a CUDA graph.
-
         Parameters
         ----------
         number
-            The pass, of which there is one.
+            The number of the pass, of which there is one.
         state
-            That of the group of models.
+            The state of the group of models.
         inputs
-            Its batch of sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images uint8 [n, b,
-            3] or None.
+            The one batch of the step: sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images
+            uint8 [n, b, 3] or None.
+        recorder
+            If given, the sums of each part are replayed from a CUDA graph.
         """
         [(rows, jitter)] = inputs
         gradients: State = {}  # the tensors in which the optimiser looks for gradients
@@ -272,19 +287,19 @@ class PrivateFit(Fit):
 
     @torch.no_grad()
     def _add_clipped_gradients(self, state: GroupState, gradients: State, inputs: Inputs) -> None:
-        """Add the sums of the clipped gradients of some samples to ``gradients``, name → [n, …], for a group of n
-        models.
+        """Add the sums of the clipped gradients of some samples to ``gradients``, for a group of n models.
 
         Stacked chains are computed together, other networks one model at a time.
-
-        A row without a sample reads sample 0, with a label that the loss ignores.
 
         Parameters
         ----------
         state
-            That of the group.
+            The state of the group of models.
+        gradients
+            Name → [n, …], the sums so far, which change in place.
         inputs
-            Sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images uint8 [n, b, 3] or None.
+            Sample numbers int64 [n, b], and shifts of images uint8 [n, b, 3] or None. Where the number is −1, there is
+            no sample: sample 0 is read, with a label that the loss ignores.
         """
         [(rows, jitter)] = inputs
         batch, engine = self.stack.read(state.group, rows.clamp(min=0), jitter), self.stack.engine
@@ -307,15 +322,19 @@ class PrivateFit(Fit):
 @dataclass
 class Poisson:
     """The Poisson batches of a ``group`` of n models: each of a model's ``rows`` is in a batch with probability
-    1/``steps``, where ``steps`` is the number of batches in an epoch.
+    1/``steps``.
 
-    A batch is sample numbers int64 [n, b] and, if images are shifted, shifts uint8 [n, b, 3]. The length b is a
-    multiple of ``size``; places without a sample hold −1.
+    A batch is sample numbers int64 [n, b] and, if images are shifted, shifts uint8 [n, b, 3]. Places without a sample
+    hold −1.
 
     Parameters
     ----------
+    size
+        The length b of a batch is a multiple of this number.
     first_epoch
         The 0-based epoch of the first batch.
+    steps
+        The number of batches in an epoch.
     """
 
     stack: Models
@@ -351,7 +370,8 @@ class Poisson:
 
     def _batches_of(self, model: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         """Yield the batches of one ``model`` without end: sample numbers int64 [samples of the batch], and shifts of
-        images uint8 [samples of the batch, 3] or None."""
+        images uint8 [samples of the batch, 3] or None. Each of the model's rows is in a batch with probability
+        1/``steps``."""
         seed, rows = self.stack.seeds[model], self.rows.index[model]
         sampling = torch.Generator().manual_seed(seed_of(seed, "train/sampling"))
         augmentation = generator(seed, "train/augment")

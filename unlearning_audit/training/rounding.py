@@ -60,10 +60,19 @@ def rounded_predictions(stack: ModelStack, rows: np.ndarray, bits: Sequence[int]
 
 
 def _rounded_parameter(bits: int, turned: set[str], name: str, value: Tensor) -> Tensor:
-    """Return the ``value`` [models, …] of the parameter ``name``, `rounded` to ``bits`` if it is a matrix or a kernel.
-    A bias and the weights of a norm stay as they are.
+    """Return the weights of one parameter, `rounded` if it is a matrix or a kernel. A bias and the weights of a norm
+    stay as they are.
 
-    ``turned``: the names of parameters that are stored as [models, inputs, outputs], and are turned for `rounded`.
+    Parameters
+    ----------
+    bits
+        To how many bits it is rounded.
+    turned
+        The names of parameters that are stored as [models, inputs, outputs], and are turned for `rounded`.
+    name
+        The name of the parameter.
+    value
+        [models, …]: the weights.
     """
     if value.ndim < 3:  # a bias or the weights of a norm
         return value

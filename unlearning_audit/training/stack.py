@@ -41,14 +41,21 @@ class ModelStack(Models):
 
         The initial weights of a model depend on its seed alone.
 
-        ``build`` returns an untrained model. ``x`` [samples, …] and ``labels`` int64 [samples] or [models, samples] are
-        the data. With ``alike`` all models get the weights of the first seed, which saves time if other weights will be
-        loaded afterwards.
-
         Parameters
         ----------
+        build
+            ``build()`` returns an untrained model.
+        x
+            [samples, …]: the samples.
+        labels
+            int64 [samples] or [models, samples]: the labels.
+        seeds
+            The seed of each model.
         dtype
             The precision of weights.
+        alike
+            Whether all models get the weights of the first seed, which saves time if other weights will be loaded
+            afterwards.
         settings
             ``recipe``, how `train` trains; ``backend``, "stacked", "serial" or "auto", which takes the faster engine;
             and the ``device``, "cpu" or "cuda".
@@ -75,9 +82,21 @@ class ModelStack(Models):
         """Train every model by the stack's recipe on its ``rows``, as originals, retrained and shadow models are. A
         recipe with DP trains privately.
 
-        ``record`` bool [models, samples] marks samples. The sum of the updates of the steps whose batch had a marked
-        sample is kept as ``updates`` and returned, name → [models, …]; None without ``record``. Raises ValueError for a
-        recipe with DP and ``record``.
+        Parameters
+        ----------
+        record
+            bool [models, samples]: marks samples. The sum of the updates of the steps whose batch had a marked sample
+            is kept as ``updates``.
+
+        Returns
+        -------
+        dict or None
+            With ``record``, that sum for each model, name → [models, …]; None without.
+
+        Raises
+        ------
+        ValueError
+            For a recipe with DP and ``record``.
         """
         recipe = self.recipe
         checkpoints, self.checkpoints = self.checkpoints, None  # they belong to this training and to no later one
@@ -256,17 +275,22 @@ class ModelStack(Models):
         return {**self.parameters, **self.buffers, **updates}
 
     def load(self, path: str | Path, finite: bool = True, models: np.ndarray | None = None) -> None:
-        """Replace weights and ``updates`` by those in the file ``path``, a ``models.safetensors``.
-
-        ``updates`` are None if the file has none.
-
-        If ``finite``, all values must be finite. Raises ArtifactError that names file and tensor if tensors are missing
-        or of another model, and NotFiniteError for NaN and infinite values; then the stack is unchanged.
+        """Replace weights and ``updates`` by those in the file ``path``, a ``models.safetensors``. ``updates`` are None
+        if the file has none.
 
         Parameters
         ----------
+        finite
+            Whether all values must be finite.
         models
             int64: which models of the file this stack takes, by default all.
+
+        Raises
+        ------
+        ArtifactError
+            If tensors are missing or of another model. The message names file and tensor, and the stack is unchanged.
+        NotFiniteError
+            For NaN and infinite values, if all must be finite; then too the stack is unchanged.
         """
         stored = read_models(path)
         if models is not None:

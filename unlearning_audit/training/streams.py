@@ -13,14 +13,14 @@ from unlearning_audit.training.losses import cross_entropy
 
 @dataclass(frozen=True)
 class Rows:
-    """The samples that each model reads, by their numbers: ``index`` int64 [models, rows of a model].
-
-    All models have equally many.
+    """The samples that each model reads, by their numbers. All models have equally many.
 
     Parameters
     ----------
+    index
+        int64 [models, rows of a model]: the numbers of the samples.
     fixed
-        Every pass reads them in this order instead of shuffling them.
+        Whether every pass reads them in this order instead of shuffling them.
     """
 
     index: np.ndarray
@@ -61,16 +61,10 @@ class Rows:
         return Rows(np.take_along_axis(self.index, order, axis=1), fixed=True)
 
     def sample(self, count: int, seeds: list[int], purpose: str) -> "Rows":
-        """Return ``count`` of each model's rows, drawn at random without replacement.
+        """Return ``count`` of each model's rows, drawn at random without replacement. If a model has at most ``count``
+        rows, return all of them in random order.
 
-        If a model has at most ``count`` rows, return all of them in random order.
-
-        A model's draw depends on its seed and on ``purpose``.
-
-        Parameters
-        ----------
-        seeds
-            One for each model.
+        A model's draw depends on its seed, one of ``seeds``, and on ``purpose``.
         """
         draws = [generator(seed, purpose).permutation(len(self))[:count] for seed in seeds]
         return Rows(np.take_along_axis(self.index, np.stack(draws), axis=1))
@@ -78,20 +72,22 @@ class Rows:
 
 @dataclass
 class Batch:
-    """The input of a loss at one step.
-
-    The leading dimension n runs over the models of the group.
-
-    ``x`` [n, b, …].
+    """The input of a loss at one step. The leading dimension n runs over the models of the group.
 
     Parameters
     ----------
+    x
+        [n, b, …]: the samples.
     labels
-        int64 [n, b]: ``logits`` [n, b, classes].
+        int64 [n, b]: the labels.
     rows
-        int64 [n, b]: sample numbers.
+        int64 [n, b]: the numbers of the samples.
     models
-        The numbers of the models in the stack, and ``at``: the same numbers on the device, int64 [n, 1].
+        The numbers of the models in the stack.
+    logits
+        [n, b, classes]: the logits of the samples, or the output that ``reading`` names.
+    at
+        int64 [n, 1]: ``models`` on the device.
     epoch
         Counted from 0 (a tensor [] in a step that is recorded once for all epochs).
     first
@@ -123,8 +119,14 @@ def class_weighted_loss(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]
     """Return a loss in which rare classes count more: each sample's cross-entropy times its weight, over the mean
     weight of the batch. The weight of a sample is 1/(number of samples of its class among the model's ``rows``).
 
-    ``labels`` int64 [samples], or [models, samples] if models have labels of their own. The mean of this loss over a
-    batch equals torch's cross_entropy with these weights of classes.
+    The mean of this loss over a batch equals torch's cross_entropy with these weights of classes.
+
+    Parameters
+    ----------
+    labels
+        int64 [samples], or [models, samples] if models have labels of their own.
+    rows
+        The samples of each model.
     """
     index = torch.from_numpy(rows.index).to(labels.device)
     # The class of each row of each model, [models, rows], and how many rows of each class a model has.
@@ -145,17 +147,26 @@ def class_weighted_loss(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]
 class Stream:
     """Rows that models read in batches, and the loss of a batch.
 
-    ``loss`` maps a Batch to one value per sample, [n, b]; a step minimises ``weight`` times their mean. Without a loss
-    (None), the batch only provides logits to the later streams of the step. If a loss has a method ``begin``(epoch,
-    models, loss_state, device), it is called before every epoch of a group, to put random draws for the epoch into
-    ``loss_state``. A loss with an attribute ``whole`` needs all samples of the batch at once. ``epochs`` ends the
-    stream early. ``follows`` int64 [samples], if given: the batch is not read from ``rows``. For each row r of the
-    step's first stream, it has the row ``follows[r]``.
-
     Parameters
     ----------
+    rows
+        The rows that are read.
+    loss
+        Maps a Batch to one value per sample, [n, b]. Without a loss (None), the batch only provides logits to the later
+        streams of the step. If a loss has a method ``begin``(epoch, models, loss_state, device), it is called before
+        every epoch of a group, to put random draws for the epoch into ``loss_state``. A loss with an attribute
+        ``whole`` needs all samples of the batch at once.
+    weight
+        A step minimises ``weight`` times the mean of the loss.
+    batch_size
+        The size of a batch; None: that of the optimiser.
+    epochs
+        After how many epochs the stream ends; None: it does not end early.
     reading
         Which output of the models the batch has in place of logits (`Models.readings`).
+    follows
+        int64 [samples]: if given, the batch is not read from ``rows``. For each row r of the step's first stream, it
+        has the row ``follows[r]``.
     """
 
     rows: Rows
@@ -171,10 +182,14 @@ class Stream:
 class Order:
     """The endless sequence of batches of one stream for one group of models.
 
-    Each pass is reshuffled by each model's seed (``seeds``) and ``purpose``, unless the order of ``rows`` is fixed.
-
     Parameters
     ----------
+    rows
+        The samples of each model.
+    seeds
+        The seed of each model.
+    purpose
+        What shuffles each pass together with a model's seed, unless the order of ``rows`` is fixed.
     jitter
         Whether shifts of images are drawn too.
     passes
@@ -223,11 +238,12 @@ def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
     """Shift images by up to 4 pixels (zeros outside) and mirror them, as ``jitter`` says: the result has the shape of
     ``x``.
 
-    ``x`` [n, b, c, h, w]. Images are padded by 4 pixels on each side; the result is the part of the padded image that
-    begins at the shift.
+    Images are padded by 4 pixels on each side; the result is the part of the padded image that begins at the shift.
 
     Parameters
     ----------
+    x
+        [n, b, c, h, w]: the images.
     jitter
         uint8 [n, b, 3]: vertical and horizontal shift 0–8 (4 is none), flip 0–1.
 

@@ -39,13 +39,16 @@ def samples_at_once(stack: Models) -> int:
 def scored_only(values: Tensor, x: Tensor, most: int) -> Tensor:
     """Return the four values of the scored tokens of each row, moved to the start of the row: [rows, most, 4].
 
-    ``values`` [rows, length − 1, 4]: those of all tokens but the first. A row with fewer than ``most`` scored tokens
-    ends with values of other tokens, which are NaN.
+    A row with fewer than ``most`` scored tokens ends with values of other tokens, which are NaN.
 
     Parameters
     ----------
+    values
+        [rows, length − 1, 4]: the values of all tokens but the first.
     x
         int [rows, length]: the tokens, negative where they are not scored.
+    most
+        The largest number of scored tokens of a row.
     """
     # Stably sorted, scored tokens come first and stay in their order.
     order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
@@ -53,16 +56,18 @@ def scored_only(values: Tensor, x: Tensor, most: int) -> Tensor:
 
 
 def four_values(logits: Tensor, x: Tensor) -> Tensor:
-    """Return four values for every token but the first, float32 [rows, length − 1, 4], NaN where a token is not scored.
+    """Return four values for every token but the first, float32 [rows, length − 1, 4]. NaN where a token is not scored:
+    it is stored as ~token then, which is negative.
 
-    They are log p of the token; mean and standard deviation of log p if the token were drawn from the model's own
-    prediction; and the token's rank in the prediction, 0 for the most probable. ``logits`` [rows, length − 1,
-    vocabulary]. A token that is not scored is stored as ~token, which is negative.
+    The four are log p of the token; mean and standard deviation of log p if the token were drawn from the model's own
+    prediction; and the token's rank in the prediction, 0 for the most probable.
 
     Parameters
     ----------
+    logits
+        [rows, length − 1, vocabulary]: the prediction for each token but the first.
     x
-        int [rows, length]: tokens.
+        int [rows, length]: the tokens.
     """
     logp = logits.log_softmax(-1)
     ids = torch.where(x < 0, ~x, x).long()[:, 1:, None]  # gather needs valid tokens also where NaN replaces the values

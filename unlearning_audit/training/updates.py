@@ -83,7 +83,8 @@ class Updates:
         return {"lr": self.rate, "foreach": self.rate.is_cuda, "capturable": self.rate.is_cuda}
 
     def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update some ``parameters`` by their ``gradients``. ``positions``: their places among all parameters."""
+        """Update some ``parameters`` by their ``gradients``. ``positions``: the places of these parameters among
+        all."""
         raise NotImplementedError
 
 
@@ -103,8 +104,8 @@ class SGD(Updates):
         return self.velocity
 
     def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update some ``parameters`` and their velocities by their ``gradients``.
-        ``positions``: their places among all parameters."""
+        """Update some ``parameters`` and their velocities by their ``gradients``. ``positions``: the places of these
+        parameters among all."""
         velocity = [self.velocity[i] for i in positions] if self.momentum else []
         if self.rate is not None:  # torch's only kernel that takes the learning rate as a tensor
             buffers: list[Tensor | None] = [*velocity] or [None for _ in positions]  # None: without momentum
@@ -129,7 +130,7 @@ class Adam(Updates):
     kernel: Callable[..., None] = staticmethod(adam)
 
     def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
-        """Start with moments and counts of 0. ``settings``: those of `Updates`."""
+        """Start with moments and counts of 0. ``settings``: the arguments of `Updates`."""
         super().__init__(parameters, **settings)
         self.first, self.second, self.steps = self._zeros(), self._zeros(), self._counts()
 
@@ -138,8 +139,8 @@ class Adam(Updates):
         return [*self.first, *self.second, *self.steps]
 
     def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update some ``parameters``, their moments and their counts of steps by their ``gradients``.
-        ``positions``: their places among all parameters."""
+        """Update some ``parameters``, their moments and their counts of steps by their ``gradients``. ``positions``:
+        the places of these parameters among all."""
         first, second, steps = ([state[i] for i in positions] for state in (self.first, self.second, self.steps))
         self.kernel(
             parameters, gradients, first, second, [], steps, weight_decay=self.weight_decay, amsgrad=False, beta1=0.9,
@@ -157,7 +158,7 @@ class RMSprop(Updates):
     """RMSprop with momentum, as torch.optim.RMSprop with its default α and ε."""
 
     def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
-        """Start with mean squares, velocities and counts of 0. ``settings``: those of `Updates`."""
+        """Start with mean squares, velocities and counts of 0. ``settings``: the arguments of `Updates`."""
         super().__init__(parameters, **settings)
         self.square, self.velocity, self.steps = self._zeros(), self._zeros(), self._counts()
 
@@ -167,7 +168,7 @@ class RMSprop(Updates):
 
     def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
         """Update some ``parameters``, their mean squares, velocities and counts of steps by their ``gradients``.
-        ``positions``: their places among all parameters."""
+        ``positions``: the places of these parameters among all."""
         square, velocity, steps = ([state[i] for i in positions] for state in (self.square, self.velocity, self.steps))
         rmsprop(
             parameters, gradients, square, [], velocity if self.momentum else [], steps, alpha=0.99, eps=1e-8,
