@@ -169,7 +169,7 @@ class Answer:
         methods = [line.method for line in self.lines if all(line.method in judge.ranks for judge in self.judges)]
         ranks = {method: [judge.ranks[method] for judge in self.judges] for method in methods}
         enough = len(self.judges) > 1 and len(methods) > 2
-        return {method: max(own) - min(own) for method, own in ranks.items()} if enough else {}
+        return {method: max(found) - min(found) for method, found in ranks.items()} if enough else {}
 
     @property
     def checked(self) -> str:

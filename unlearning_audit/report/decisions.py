@@ -72,7 +72,7 @@ class Decisions:
     extended: dict[Place, dict[str, Any]] = field(default_factory=dict)
 
     def extension(self, where: Place, method: str = "") -> str:
-        """Return a clause that says that a scenario was extended without a plan, so that verdicts are more often wrong.
+        """Return a clause that says that a scenario was extended without a plan, so that more verdicts may be wrong.
 
         Without ``method``, the clause is about the whole scenario. The result is "" for a scenario that was not
         extended, and for a ``method`` that was not judged before the extension.

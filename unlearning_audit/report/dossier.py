@@ -85,7 +85,7 @@ def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
     """Return a row for each method of each scenario: scenario, method, verdict, distance (as a difference or a factor)
     with its metric, and p-value."""
     cells_of: list[tuple[str, ...]] = []
-    for line in verdicts.verdicts(judged, "").lines:
+    for line in verdicts.verdicts(judged, study="").lines:  # only the csv names the study
         word, _, distance, factor, by, p, *_ = [cell.text for cell in line.cells]
         cells_of.append((line.section, line.label, word, f"{distance or factor} {by}".rstrip(), p))
     return cells_of

@@ -31,7 +31,7 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
             for row, case in enumerate(numbers.by_method(where).values()):
                 if not (case and marks(axis, numbers, case, metric, row, attacks)):
                     style.absent(axis, row, numbers.lost(case) or "no number")
-            frame(axis, methods, lookup.label(where) if len(places) > 1 else "", label, chance, 6)
+            frame(axis, methods, lookup.label(where) if len(places) > 1 else "", label, chance, nbins=6)
             axis.set_xlim(left=min(axis.get_xlim()[0], chance - 0.02))
     style.legend(figure, [{"label": name, "marker": mark, "color": colour} for name, mark, colour in attacks.values()])
     # The label counts, for each of the first two attacks, the methods for which the whole interval of the accuracy lies

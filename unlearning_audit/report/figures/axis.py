@@ -37,8 +37,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         shift_of = dict(zip(methods, np.linspace(-APART, APART, len(methods)) * step, strict=True))
         ends.append([])
         for name in methods:
-            own = [case for case in cases if case["method"] == name]
-            points = [(position_of[case["axes"][along]], numbers.primary(case, attack)[1]) for case in own]
+            of_method = [case for case in cases if case["method"] == name]
+            points = [(position_of[case["axes"][along]], numbers.primary(case, attack)[1]) for case in of_method]
             points = sorted(((x, cell) for x, cell in points if not cell.empty), key=lambda point: point[0])
             if not points:
                 continue

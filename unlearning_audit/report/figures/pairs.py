@@ -44,7 +44,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                     va="center", size=6.5, color=style.MUTED, annotation_clip=False,
                 )  # fmt: skip
         axis.annotate("sd", (1.02, -0.75), xycoords=axis.get_yaxis_transform(), size=6.5, color=style.MUTED)
-        frame(axis, methods, lookup.label(where), "Q of each pair", 1.0, 3 if len(axes) > 1 else 6)
+        frame(axis, methods, lookup.label(where), "Q of each pair", ideal=1.0, nbins=3 if len(axes) > 1 else 6)
     # Standard deviations of Q: over pairs for each case, and over methods for each scenario and setting.
     over_pairs = [numbers.cell(case, "q_sd", attack).value for case in numbers.cases]
     by_place = [[numbers.cell(case, "q", attack).value for case in numbers.by_method(where).values() if case]

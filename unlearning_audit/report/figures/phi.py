@@ -37,7 +37,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             metric, cell = numbers.primary(case) if case else ("", lookup.missing(""))
             if not cell.empty:
                 text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
-                style.note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right", va="top")
+                style.note(axis, text, corner=(1, 1), shift=(0, -1), color=style.MUTED, ha="right", va="top")
             if pair and all(map(len, pair)) and name not in naming.BASELINES:
                 scores = np.concatenate(pair)
                 positive = np.arange(len(scores)) < len(pair[0])  # the forgotten samples come first
@@ -45,9 +45,9 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         for axis in panels:
             axis.set_ylim(0, 1.3 * max(*heights, 0.0) or 1.0)  # 1 if no panel has a histogram
         if len(places) > 1:
-            style.note(panels[0], lookup.label(where), (0, 1), (0, 22), style.INK, size=8, weight="bold")
-        style.note(panels[0], "forgotten", (0, 1), (3, -1), style.FORGET, va="top")
-        style.note(panels[0], second, (0, 1), (3, -9), style.HELDOUT, va="top")
+            style.note(panels[0], lookup.label(where), (0, 1), shift=(0, 22), color=style.INK, size=8, weight="bold")
+        style.note(panels[0], "forgotten", corner=(0, 1), shift=(3, -1), color=style.FORGET, va="top")
+        style.note(panels[0], second, corner=(0, 1), shift=(3, -9), color=style.HELDOUT, va="top")
     figure.supxlabel("confidence in the label (φ)", fontsize=7.5)
     if len(areas) > 1:
         least, *_, most = sorted(areas, key=lambda name: abs(areas[name] - 0.5))

@@ -46,7 +46,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             hollow = name == "retrain_control" or cell.flag == "unchanged"
             style.mark(axis, row, cell.value, (cell.low, cell.high), colours[name], markers[name], hollow=hollow)
         label = naming.meaning(metric).display_name if metric else ""
-        frame(axis, methods, lookup.label(where), label, naming.ideal(metric), 4 if len(axes) > 1 else 6)
+        frame(axis, methods, lookup.label(where), label, naming.ideal(metric), nbins=4 if len(axes) > 1 else 6)
         if len(ends) > before:
             panels.append((axis, metric))
         else:  # an axis with ticks would suggest a number

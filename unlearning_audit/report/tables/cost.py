@@ -77,7 +77,7 @@ def _stages(ledger: list[dict[str, Any]]) -> Sheet:
     lines = [Line(stage, _cells(total["jobs"], total["models"], total["seconds"], total["peak"]))
              for stage, total in sums.items()]  # fmt: skip
     whole = sum(total["seconds"] for total in sums.values())
-    footer = [Line("all stages", _cells(len(ledger), None, whole, None))]
+    footer = [Line("all stages", _cells(len(ledger), models=None, seconds=whole, peak=None))]
     heads = [*map(Head, ("jobs", "models", "time", "per model", "peak memory"))]
     reading = "Wall time of the jobs as measured when they ran."
     records = [{"what": stage, **total} for stage, total in sums.items()]
