@@ -23,8 +23,14 @@ def train_base(
     """Train one model on the texts ``public`` (int64 [texts, tokens]), write its weights to the file ``models``, and
     return facts for the spec.
 
-    ``samples``: the data, whose shape and classes the model must fit. ``settings`` has its seed and recipe, ``place``
-    the path of a user's file for the model.
+    Parameters
+    ----------
+    samples
+        The data, whose shape and classes the model must fit.
+    settings
+        The model, its options, its recipe and its seed.
+    place
+        "file": the file of the user's own model, or None.
     """
     labels = np.zeros(len(public), np.int64)
     stack = ModelStack.create(

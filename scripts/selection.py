@@ -2,6 +2,6 @@
 
 from job import script
 
-from unlearning_audit.stages.selection import selection
+from unlearning_audit.stages.selection import select
 
-script(selection)
+script(select)

@@ -22,9 +22,15 @@ def make(
     """Draw the memberships of one batch of models and write them to the file ``membership``; return counts for the
     job's spec.json.
 
-    ``settings`` has the protocol, its options, the population and the blocks to draw (numbers; the models of one block
-    are drawn together), and ``request`` in a sequence of requests; ``place["file"]`` is the protocol's file;
-    ``selection`` lists at most one file of selected samples.
+    Parameters
+    ----------
+    settings
+        The protocol, its options, the seed, the population, the numbers of the blocks to draw (the models of one block
+        are drawn together) and, in a sequence of requests, the "request" after which the memberships hold.
+    place
+        "file": the file of the user's own protocol, or None.
+    selection
+        At most one file, the selected samples.
     """
     protocol = registry.load("protocols", settings["protocol"], place["file"])
     options = protocol.Options(**settings["options"])
@@ -63,11 +69,18 @@ def splits(
     """Draw the memberships of one batch of models and write them to the file ``membership``. A user's own protocol runs
     in a separate process.
 
-    ``selection``: the file of selected samples, for protocols that choose target samples by it. In a sequence of
-    requests, the memberships are those after request number ``settings["request"]``.
+    In a sequence of requests, the memberships after request number ``settings["request"]`` are drawn.
 
-    Returns counts for the spec: models, forgotten samples and training samples of the first model. They include samples
-    that have an exact copy in another role, summed over models: a sample whose copy is retained cannot be forgotten.
+    Returns counts for the spec: the models, the forgotten samples and the training samples of the first model, and,
+    summed over models, the samples that have an exact copy in another role: a sample whose copy is retained cannot be
+    forgotten.
+
+    Parameters
+    ----------
+    data
+        The file of samples.
+    selection
+        At most one file, the selected samples, among which a protocol chooses target samples.
     """
     draw = partial(make, data, membership, settings, place, selection)
     return isolated(draw, place["file"], where=place["where"], **place.get("terms", {}))

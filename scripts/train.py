@@ -23,9 +23,17 @@ def train(
     the spec.
 
     Models with the same seed are one original, which is trained once, and the file of weights has it several times. If
-    training fails, the reason is written in place of the weights and the logits. ``splits``: one file, the memberships.
-    ``base``: at most one file, the weights that all models start from. ``place``: the path and limits of a user's file
-    for the model. Checkpoints beside ``models`` let a stopped job go on; they are removed at the end.
+    training fails, the reason is written in place of the weights and the logits. Checkpoints beside ``models`` let a
+    stopped job go on; they are removed at the end.
+
+    Parameters
+    ----------
+    splits
+        One file, the memberships.
+    place
+        The file and the time limit of the user's own model.
+    base
+        At most one file, the weights that all models start from.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     originals, copies = membership.originals()  # the numbers of the originals; of each model, which original it is

@@ -19,9 +19,16 @@ def tune(
     """Try settings of a method on models that forget, and write the setting that comes nearest to retraining to
     ``chosen``. All trials and their distances are written to ``trials``. Returns facts for the spec.
 
-    ``trained``: the models before unlearning; ``originals`` and ``retrained``: the logits of these and of retrained
-    models; ``base``: at most one file, the weights that training starts from. Lists of the other inputs have one file
-    each. A user's own method runs in a separate process.
+    A user's own method runs in a separate process.
+
+    Parameters
+    ----------
+    splits, trained
+        One file of memberships, and one of the models before unlearning.
+    originals, retrained
+        One file of the logits of the models before unlearning, and one of the logits of retrained models.
+    base
+        At most one file, the weights that training starts from.
     """
     # A method may change the working directory.
     chosen, trials, data = (str(Path(path).absolute()) for path in (chosen, trials, data))

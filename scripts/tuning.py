@@ -33,11 +33,16 @@ def _standings(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 @script
 def tuning(settings: dict[str, Any], **shown: str) -> None:
-    """Write the tables of tuning and of overall standings, and draw the figures of tuning and of the Pareto front.
+    """Write the table of tuning, draw the figures of tuning and of the Pareto front, and write the table of overall
+    standings.
 
-    ``settings["campaigns"]``: for each tuned method, the files of its trials, its chosen setting, its spec and its
-    distances; ``settings["places"]``: for each scenario and setting, the files of verdicts and effects.
-    ``shown``: the files to write, by the names of `workflow.parameters.shown`.
+    Parameters
+    ----------
+    settings
+        "campaigns": for each tuned method, the files of its trials, its distances, its spec and its chosen setting.
+        "places": what `_standings` reads.
+    shown
+        The files to write, by the names of `workflow.parameters.shown`.
     """
     campaigns = []  # one for each tuned method
     for files in settings["campaigns"]:

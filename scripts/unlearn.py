@@ -24,10 +24,17 @@ def task_of(
     stack: ModelStack, member: Membership, settings: dict[str, Any], place: dict[str, Any]
 ) -> tuple[Callable[..., Any], Rows, Rows]:
     """Set the seeds of ``stack``'s models for unlearning, and return three things: a function of (models, rows to
-    forget, rows to retain) that unlearns, the rows that each model forgets, and those that it retains.
+    forget, rows to retain) that unlearns, the rows that each model forgets, and the rows that each model retains.
 
-    ``member``: the memberships of these models. ``settings``: the method's name and options; in a sequence of requests,
-    ``at_once`` says that all requests are forgotten and not only the newest. ``place``: the file of a user's method.
+    Parameters
+    ----------
+    member
+        The memberships of these models.
+    settings
+        The method's name and options. In a sequence of requests, "at_once" says that all requests are forgotten and not
+        only the newest.
+    place
+        "method_file": the file of the user's own method, or None.
     """
     stack.seeds = member.unlearning_seeds()
     forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
@@ -46,15 +53,22 @@ def unlearned_stacks(
     """Unlearn the models of a batch, portion by portion; yield of each portion the numbers of its models in the batch,
     int64 [models], their memberships and the models.
 
-    ``context``: (data, memberships, file of the trained models, settings, place, files of base weights). ``facts`` is
-    filled with what the spec records: seconds and privacy budget. ``folder``: where a method that trains keeps
-    checkpoints; None for no checkpoints. ``like``: for a sham (a random change of the weights), files of the models
-    whose change it matches in size.
+    Parameters
+    ----------
+    context
+        (data, memberships, file of the trained models, settings, place, files of base weights).
+    facts
+        Is filled with what the spec records: seconds and privacy budget.
+    folder
+        Where a method that trains keeps checkpoints; None for no checkpoints.
+    like
+        For a sham (a random change of the weights), at most one file: the models after the method whose change the sham
+        matches in size.
     """
     data, membership, trained, settings, place, base = context
     for part, member, stack in open_stacks(data, membership, settings, place, base, trained):
         stack.checkpoints = checkpoints.Checkpoints(folder, part) if folder else None
-        for path in like:  # at most one; ``alike`` are the models after the other method
+        for path in like:  # at most one
             stack.alike = stack.copy()
             stack.alike.load(path, models=part)
         seconds = run_method(stack, *task_of(stack, member, settings, place), file_of(settings, place))
@@ -120,16 +134,23 @@ def unlearn(
 ) -> dict[str, Any]:  # fmt: skip
     """Unlearn one batch of models and write their weights and logits; return facts for the spec.
 
-    ``trained``: the file of the original models, or of those after an earlier request; the method changes a copy of
-    them. ``base``: at most one file, the weights that training started from. ``tuned``: at most one file, which holds
-    the options that tuning chose. ``like``: for a sham (a random change of the weights), files of the models whose
-    change it matches in size.
-
     In a sequence of requests, the method forgets the newest request, or, with ``at_once`` in ``settings``, all requests
     so far. If a method fails, the reason is written in place of the weights and the logits.
 
     A user's own method writes only weights. The logits are computed from them afterwards, with the original data, in a
     process in which the method has not run.
+
+    Parameters
+    ----------
+    trained
+        One file: the original models, or the models after the preceding request. The method changes a copy of them.
+    base
+        At most one file: the weights that training started from.
+    tuned
+        At most one file: the options that tuning chose.
+    like
+        For a sham (a random change of the weights), at most one file: the models after the method whose change the sham
+        matches in size.
     """
     for path in tuned:
         settings = {**settings, "method_options": read_json(path)["options"]}

@@ -53,7 +53,8 @@ class LogHandler(LogHandlerBase):
         self.turn = threading.RLock()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Update the progress by ``record``, and print the record if a reader needs it."""
+        """Update the progress by ``record``, and print the record if a reader needs it. Without the line (not
+        ``brief``), only let Snakemake's own handler print it."""
         with self.turn:
             if not self.brief:
                 self.snakemakes.handle(record)
@@ -102,8 +103,9 @@ class LogHandler(LogHandlerBase):
     def _is_shown(self, record: logging.LogRecord) -> bool:
         """Return whether a reader needs to see a record: an error, a warning, or a message of the workflow itself.
 
-        After a job has said in a sentence why it failed, Snakemake's account of the failure, and of the end of the run,
-        is hidden. The message on an interruption is replaced by a shorter one.
+        Snakemake's account of a failure is hidden and noted (``explained``), because the job has said in a sentence why
+        it failed. Then its account of the end of the run is hidden too. An interruption is noted, and its message
+        replaced by a shorter one.
         """
         text = str(record.msg)
         if getattr(record, "rule_name", "") == "failures" or (EXPLAINED[0] in text and EXPLAINED[1] in text):

@@ -15,8 +15,13 @@ def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[
     """Write the numbers of all evaluations to the file ``union``, all their lists of recognised records to ``lists``,
     and a table of these records.
 
-    ``settings["cases"]`` has one entry for each method in each scenario, with the paths of its numbers and records
-    (samples to be forgotten that an attack still recognises). ``csv``, ``md`` and ``tex`` are the files of the table.
+    Parameters
+    ----------
+    csv, md, tex
+        The files of the table.
+    settings
+        "cases": one entry for each method in each scenario, with the paths of its numbers and of its recognised records
+        (samples to be forgotten that an attack still recognises).
     """
     rows.write_study(union, settings["study"], gathered(settings["cases"]))
     naming.set_aliases(settings["own_metrics"])  # what is shown below names the study's own metrics too

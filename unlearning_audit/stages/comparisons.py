@@ -17,9 +17,11 @@ def comparisons(metrics: list[str], effects: list[str], settings: dict[str, Any]
 
     Parameters
     ----------
-    metrics, effects
-        One file for each method of ``settings``, in the same order: its numbers, and what each model and sample adds to
-        those that decide verdicts.
+    metrics
+        The file of numbers of each method in ``settings["methods"]``, in this order.
+    effects
+        The file of effects of each of these methods: what each model and sample adds to the numbers that decide
+        verdicts.
     shown
         The files to write, by the names of these tables.
     """

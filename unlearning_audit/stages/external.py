@@ -46,9 +46,11 @@ def external(
     Parameters
     ----------
     data, membership, logits
-        The paths to write to; ``place["files"]``: role → path to read from.
+        The paths to write to.
     settings
         As `population` takes them.
+    place
+        "files": role → path to read from.
     """
     try:
         samples, members, answers = population(place["files"], settings)

@@ -19,10 +19,11 @@ def tell(word: str, sentences: list[str]) -> None:
 
 
 def failures(metrics: str, html: str, text: str) -> None:
-    """Print the doubts and failures of a finished study; write the empty file ``text`` if no plug-in failed.
+    """Print the doubts of a finished study; if a plug-in failed, raise ValueError with the first failures, otherwise
+    write the empty file ``text``.
 
-    All results and the report exist before this job runs. Raises ValueError with the first failures. If models diverged
-    and nothing else failed, it prints that and does not raise.
+    All results and the report exist before this job runs. Models that diverged are no failure of a plug-in: if nothing
+    else failed, they are printed.
 
     Parameters
     ----------

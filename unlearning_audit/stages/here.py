@@ -9,7 +9,7 @@ from rich.progress import track
 
 from unlearning_audit.stages import collect, cost, external, figures, meta, metrics, report, tables, verdicts
 from unlearning_audit.stages.comparisons import comparisons
-from unlearning_audit.stages.selection import selection
+from unlearning_audit.stages.selection import select
 from unlearning_audit.store.files import seal, write_spec
 from unlearning_audit.study.schema import DISPLAYS
 from unlearning_audit.workflow import jobs, parameters
@@ -17,7 +17,7 @@ from unlearning_audit.workflow.nodes import ROOT, Node, Plan
 
 #: The stages of a study of imported models, and the function of each. Each stage reads files of those before it.
 STAGES: dict[str, Callable[..., Any]] = {
-    "external": external.external, "selection": selection, "metrics": metrics.metrics, "comparisons": comparisons,
+    "external": external.external, "selection": select, "metrics": metrics.metrics, "comparisons": comparisons,
 }  # fmt: skip
 
 

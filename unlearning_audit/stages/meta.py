@@ -14,14 +14,18 @@ from unlearning_audit.report.tables import meta as meta_table
 def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict[str, Any]) -> None:
     """Write the table and the figure that show whether each metric can be trusted (power, separation, agreement, …).
 
-    ``settings["scenarios"]``: for each scenario, its protocol and the files of memberships, from which its models are
-    counted. ``settings["broken"]``: the loss of test accuracy from which a model counts as broken.
-    ``settings["own_metrics"]``: what `workflow.parameters.own_metrics` returns.
-
     Parameters
     ----------
     metrics
         The file with the numbers of all evaluations.
+    csv, md, tex
+        The files of the table.
+    svg, png
+        The files of the figure.
+    settings
+        "scenarios": for each scenario, its protocol and the files of memberships, from which its models are counted.
+        "own_metrics": what `workflow.parameters.own_metrics` returns. "broken": the loss of test accuracy from which a
+        model counts as broken.
     """
     members = {}  # scenario → its protocol and the memberships of all its models
     for name, scenario in settings["scenarios"].items():

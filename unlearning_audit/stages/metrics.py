@@ -31,17 +31,19 @@ def metrics(
 
     A method that failed, or whose logits are not finite, gets one row that says so, and no number. An attack or metric
     that fails gets such a row too, and the others keep their numbers. Results of an attack or metric that another job
-    has computed for the same models are reused; ``place`` has their keys.
-
-    ``place`` has for "attacks" and for "metrics" three mappings by name: "keys", the users' "files" and their time
-    limits, "terms".
+    has computed for the same models are reused.
 
     Parameters
     ----------
+    scores, metrics
+        The files to write the scores of attacks and the numbers of metrics to.
     effects
-        (output): what each model and sample adds to the numbers that decide verdicts.
+        The file to write what each model and sample adds to the numbers that decide verdicts to.
     records
-        (output): the list of forgotten records that are still recognised.
+        The file to write the list of forgotten records to that are still recognised.
+    place
+        For "attacks" and for "metrics" three mappings by name: the "keys", the users' "files" and the users' time
+        limits ("terms").
     files
         Inputs by role, as in `workflow.nodes.ROLES`; for imported models ``populations``, three files for each
         population.
@@ -72,11 +74,11 @@ def _scored(
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Run all attacks on one method in one scenario, and write their scores to ``path``.
 
-    Returns two dicts: key of an attack → facts for the spec, so that other jobs can reuse its scores; and "attack/form"
-    → why this form of the attack could not run. Both are empty, and so is the file, without attacks, for published
-    results, and if a model failed or diverged.
-
     Scores that an earlier job wrote for the same key are taken from its file (``known``).
+
+    Returns two dicts: key of an attack → facts for the spec, so that other jobs can reuse its scores; and "attack/form"
+    → why this form of the attack could not run. Both dicts and the file are empty for published results, without
+    attacks, and if a model failed or diverged.
 
     Parameters
     ----------

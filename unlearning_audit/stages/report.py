@@ -19,8 +19,12 @@ def report(
 
     Parameters
     ----------
-    metrics, records, ledger
-        The study's files of all numbers, of recognised records, and of the seconds of every job.
+    metrics
+        The study's file of all numbers.
+    ledger
+        The study's file of the seconds of every job.
+    records
+        The study's file of recognised records.
     specs
         The spec.json of every job.
     tables, figures

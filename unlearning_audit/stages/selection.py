@@ -6,7 +6,7 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.plugins import registry
 
 
-def selection(
+def select(
     data: str, splits: list[str], originals: list[str], selection: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Select vulnerable and protected samples by the metric in ``settings``, and write them to the file ``selection``;
@@ -14,8 +14,12 @@ def selection(
 
     Parameters
     ----------
-    data, splits, originals
-        Files of samples, and, for each batch of trained models, of memberships and logits.
+    data
+        The file of samples.
+    splits
+        For each batch of trained models, the file of their memberships.
+    originals
+        For each batch of trained models, the file of their logits.
     """
     metric = registry.load("metrics", settings["metric"])
     evaluation = Evaluation(data, splits, originals, unlearned_files=originals)  # nothing has been unlearned yet

@@ -19,7 +19,12 @@ def guard_model(settings: Json, place: Json) -> AbstractContextManager[Any]:
     """Return a context in which errors in the code of a user's own model raise PluginError. For a library's model,
     errors stay unchanged, because they are defects.
 
-    ``settings["model"]``: the model's name; ``place["file"]``: the file of the user's own model, or None.
+    Parameters
+    ----------
+    settings
+        "model": the model's name.
+    place
+        "file": the file of the user's own model, or None.
     """
     if not place.get("file"):
         return nullcontext()

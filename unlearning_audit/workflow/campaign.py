@@ -35,16 +35,27 @@ class Campaign:
     unlearned come in pairs (or in the larger blocks of a protocol without pairs). The logits of a pair that a trial has
     unlearned are kept, so that later rounds need not unlearn it again.
 
-    Five arguments are files. ``data``: samples. ``splits``: memberships. ``trained``: weights before unlearning.
-    ``originals`` and ``retrained``: logits before unlearning and after retraining. ``settings``: those of the stage
-    ``tune`` (method, options and their ranges, attacks, metrics). ``place``: the files of the user's own model and
-    method. ``base``: at most one file, of the model that all start from. ``folder``: holds temporary files.
+    Parameters
+    ----------
+    data, splits, trained
+        The files of samples, of memberships, and of weights before unlearning.
+    originals, retrained
+        The files of logits before unlearning, and of logits after retraining.
+    settings
+        The settings of the stage ``tune``: method, options and their ranges, attacks, metrics.
+    place
+        The files of the user's own model and method.
+    base
+        At most one file, of the model that all models start from.
+    folder
+        A folder for temporary files.
     """
 
     def __init__(
         self, data: str, splits: str, trained: str, originals: str, retrained: str, settings: dict[str, Any],
         place: dict[str, Any], base: Sequence[str], folder: Path,
     ) -> None:  # fmt: skip
+        """Read the files, and divide models, memberships and logits by pair of models."""
         self.data_file, self.settings, self.folder = data, settings, folder
         self.data = Data.read(data)
         membership = Membership.read(splits, samples=len(self.data.y))

@@ -18,10 +18,10 @@ MAKERS = ("data", "splits", "train")
 def comparisons(plan: Plan) -> list[dict[str, Any]]:
     """Return one record per comparison of the study, from which the report explains its verdicts.
 
-    A record holds the scenario and setting, the comparison's files, its methods, and the ``family`` of its tests
-    ("study" or "scenario"); ``extended`` only if it was extended without a plan. ``made``: method → a list of
-    the jobs, [stage, node] each, that trained the models and unlearned them by the method and by retraining. Jobs of
-    shadow models are left out; the list is empty for imported models.
+    A record holds the scenario and setting, the comparison's methods and files, ``made``, the ``family`` of its tests
+    ("study" or "scenario"), and, only if it was extended without a plan, ``extended``. ``made``: method → a list of the
+    jobs, [stage, node] each, that trained the models and unlearned them by the method and by retraining. Jobs of shadow
+    models are left out; the list is empty for imported models.
     """
     job_of = {node.outputs["spec"]: [node.stage, node.name] for node in plan.all()}
     shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}
@@ -72,7 +72,7 @@ def recorded(folder: Path) -> Origins:
         relative to the working directory, three folders above ``folder``."""
         return [*dict.fromkeys(folder.parents[2] / spec(name) for name in read_json(path)["inputs"])]
 
-    # The first parent is the job of one method's metrics. As in `origins`, its parents suffice. A spec's path ends in
-    # stage/node/spec.json, so that the last but two of its parts is the stage.
+    # The first parent is the job of one method's metrics. All methods are compared on the same data and memberships, so
+    # that the parents of this job suffice. A spec's path ends in stage/node/spec.json: part −3 is the stage.
     specs = parents(next(iter(parents(folder / "spec.json"))))
     return {stage: [read_json(path)["settings"] for path in specs if path.parts[-3] == stage] for stage in MAKERS}

@@ -77,11 +77,11 @@ def _foreseen(plan: Plan, population: str, size: int, alpha: float) -> bool:
     Parameters
     ----------
     population
-        The one that was smaller then.
+        The population that had fewer blocks at the earlier verdict. Only "pairs" can be planned to grow.
     size
-        Its number of blocks then.
+        The number of blocks that this population had then.
     alpha
-        The verdict's level. Only the population "pairs" can be planned to grow.
+        The level of the earlier verdict.
     """
     return population == "pairs" and size in plan.study.looks and abs(alpha - level(plan, size)) < 1e-12
 

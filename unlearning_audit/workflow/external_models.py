@@ -47,12 +47,12 @@ def outputs_of(
         Name → path; names "checkpoint_…" are models, the others masks of samples ("train", "forget", "heldout" and so
         on).
     data, model
-        Name or file, and options.
+        The name or file of the data source or the model, and its options.
 
     Raises
     ------
     ValueError
-        That names a checkpoint which does not fit the model or the data.
+        If a checkpoint does not fit the model or the data; the message names it.
     """
     paths = [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
     rows = _read_rows(data, paths, seed)
@@ -125,7 +125,7 @@ def _open_checkpoint(path: Path, samples: Data, model: Options) -> ModelStack:
     samples
         What the model will be queried with.
     model
-        Its name or file, and options. Without a name, it is the model of the library that reads folders of
+        The name or file of the model, and its options. Without a name, it is the library's model that reads folders of
         transformers.
     """
     options, state = dict(model), _state_files(path)

@@ -37,14 +37,18 @@ def run_and_record(
     """Call the function of a job, and return the record for its ``spec.json``: how its other files were made, and at
     which cost, as JSON values.
 
+    The function gets inputs, outputs, ``settings`` and ``place`` by name. What it returns is added to the record,
+    except ``device``, which is put under ``machine``. The peak memory, in MiB, is the larger of the peaks of this
+    process and of its children. The peak of a fork includes memory that it shares with the process from which it was
+    forked.
+
     Parameters
     ----------
     inputs, outputs
-        Role → files; the function gets them by name, with ``settings`` and ``place`` (facts that do not change results,
-        such as paths, and hashes of the user's files, which must not have changed). What the function returns is added
-        to the record, except ``device``, which is put under ``machine``. The peak memory, in MiB, is the larger of the
-        peaks of this process and of its children. The peak of a fork includes memory that it shares with the process
-        from which it was forked.
+        Role → file or files.
+    place
+        Facts that do not change results, such as paths, and "contents", the digests of the user's files, which must not
+        have changed since the plan was made.
     used
         Processor seconds (`process_time`) of this process before the job.
     """

@@ -135,17 +135,15 @@ class Plan:
 
     def code(self, script: str, plugins: tuple[tuple[Any, ...], ...]) -> str:
         """Return the digest of a stage's script and of the plug-in files that it loads, without comments and
-        docstrings.
+        docstrings. It is computed on the first call only.
 
-        It is computed on the first call only.
-
-        Files on which a user's plug-in ``depends``, its time limit, and the quantities that a user's metric declares
-        count too.
+        Files on which a plug-in ``depends``, its time limit, and the quantities that a user's metric declares count
+        too.
 
         Parameters
         ----------
         plugins
-            (kind, name, file, depends, time limit) of each.
+            For each plug-in (kind, name, file, depends, time limit).
         """
         if (script, plugins) not in self._codes:
             files = (registry.source_file(*plugin[:3]) for plugin in plugins)

@@ -37,22 +37,22 @@ def open_stacks(
     With each stack come the positions of its models among ``numbers``, int64 [models], and their memberships.
 
     Raises FailedError for an architecture that cannot be used, ValueError for data that do not fit the model, and
-    NoAnswerError if the file ``models`` says that there are none.
+    NoAnswerError if the file ``models`` says that training or unlearning failed.
 
     Parameters
     ----------
+    settings
+        The model's name and options, and the recipe.
+    place
+        "file": the file of the user's own model, or None.
+    base
+        At most one file, of the model that fresh models start from.
+    models
+        The file with the weights of all models of the membership; None for fresh models.
     numbers
         int64 [models]: which models of the membership are opened, by default all.
-    models
-        The file of all models of the membership from which weights are read; None for fresh models.
     finite
         Whether weights must be finite.
-    settings
-        Model, options and recipe.
-    place
-        The user's own files.
-    base
-        At most one file, of the model that fresh ones start from.
     """
     numbers = np.arange(len(membership.seed)) if numbers is None else numbers
     for part in portions(data, membership, len(numbers), settings, place, base):
@@ -70,8 +70,8 @@ def portions(
     """Divide ``count`` models into portions that are processed one at a time; return the models of each portion, as
     numbers from 0, int64 [models].
 
-    On a processor, for whose memory the job has asked, there is one portion. On a card, a portion has at most as many
-    models that `COPIES` of their weights take `SHARE` of its free memory, and at least one. No model depends on which
+    On a processor, for whose memory the job has asked, there is one portion. On a card, a portion has as many models as
+    fit if `COPIES` of their weights may take `SHARE` of the free memory, but at least one. No model depends on which
     other models are in its portion.
     """
     if card.use() == "cpu" or count < 2:
@@ -88,20 +88,20 @@ def portions(
 def open_stack(
     data: Data, membership: Membership, settings: Json, place: Json, base: Sequence[str] = (), alike: bool = False
 ) -> ModelStack:
-    """Return a stack (models that are computed at once) of fresh models for the given memberships, with the views of
-    samples, such as paraphrases, as indices of rows.
+    """Return a stack (models that are computed at once) of fresh models for the given memberships. The stack also gets
+    the rows that hold views of each sample, such as paraphrases.
 
-    With ``base``, the file of one model, all start from that model.
-
-    Raises FailedError for an architecture that cannot be used (errors in a user's file are caught), and ValueError if
-    the data hold tokens that the models do not know, or no tokens where models read them.
+    Raises FailedError for an architecture that cannot be used, also because of an error in a user's file, and
+    ValueError if the data hold tokens that the models do not know, or no tokens where models read them.
 
     Parameters
     ----------
     settings
-        Model, options and recipe.
+        The model's name and options, and the recipe.
     place
-        The file of the user's own model.
+        "file": the file of the user's own model, or None.
+    base
+        At most one file, of the model that all models start from.
     alike
         Whether weights are loaded afterwards, so that all models may start with the same ones.
     """
@@ -135,7 +135,7 @@ def builder(data: Data, settings: Json, place: Json, base: Sequence[str] = ()) -
     settings
         The model's name and options.
     place
-        Its file, if it is the user's own.
+        "file": the file of the user's own model, or None.
     """
     architecture = registry.load("models", settings["model"], place.get("file"))
     options = architecture.Options(**settings["options"])

@@ -57,23 +57,27 @@ def files(plan: Plan, settings: Any) -> list[str]:
     return sorted(found)
 
 
-def _completed(plan: Plan, kind: str, script: str, *more: Path, **settings: Any) -> dict[str, Any]:
-    """Return the ``settings`` of a job that shows something, completed by the study's own metrics, the caption of the
-    job's ``kind`` ("" if resources/ has none) and the digest of its ``script`` and of ``more`` files."""
-    path = CAPTIONS / f"{kind}.rst"
-    caption = path.read_text(encoding="utf-8") if path.exists() else ""
-    return {**settings, **own_metrics(plan), "caption": caption, "code": code(script, *more)}
+def _with_common(plan: Plan, *more: Path, script: str, caption: str = "", **settings: Any) -> dict[str, Any]:
+    """Return the ``settings`` of a job that shows something, with those that all such jobs have: the study's own
+    metrics, a caption, and the digest of the job's ``script`` and of ``more`` files.
+
+    The caption is the text that resources/ has under the name ``caption``, by default the script's; "" if there is
+    none.
+    """
+    path = CAPTIONS / f"{caption or script}.rst"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return {**settings, **own_metrics(plan), "caption": text, "code": code(script, *more)}
 
 
 def collect(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the job that collects numbers: every evaluation with the files of its numbers and records,
-    the study's own metrics, the caption and the digest of code."""
+    """Return the settings of the job that collects numbers: every evaluation with the files of its numbers and
+    records."""
     cases = [{**described(case), "metrics": case.metrics, "records": case.records} for case in plan.cases]
-    return _completed(plan, "records", "collect", study=plan.study.name, cases=cases)
+    return _with_common(plan, script="collect", caption="records", study=plan.study.name, cases=cases)
 
 
 def tuning(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the table of tuning.
+    """Return the settings of the job that writes the tables and figures of tuning.
 
     ``campaigns``: for each tuned method, the files of its chosen options, trials and costs, and the distances on the
     audited pairs. ``places``: for each place (scenario and setting) with tuned methods, the effects of all methods and
@@ -98,41 +102,47 @@ def tuning(plan: Plan) -> dict[str, Any]:
         if place in tuned_places and first_on.setdefault(repr(case.scenario.data), place) == place:
             facts = {**place._asdict(), "methods": [], "verdicts": compared_at[place]["verdicts"]}
             listed.setdefault(place, facts)["methods"].append({"method": case.method, "effects": case.effects})
-    return _completed(
-        plan, "tuning", "tuning", study=plan.study.name, campaigns=campaigns, places=list(listed.values()),
+    return _with_common(
+        plan, script="tuning", study=plan.study.name, campaigns=campaigns, places=list(listed.values()),
         margins=plan.study.margins.model_dump(mode="json"), draws=plan.study.bootstrap, seed=plan.study.seed,
     )  # fmt: skip
 
 
 def cost(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the cost table: every node with its spec, and for each evaluation the specs of the jobs
-    that unlearned its models. Evaluations of imported models are left out, because their cost is unknown."""
+    """Return the settings of the job that writes the tables of cost.
+
+    ``nodes``: stage, name and spec file of every node. ``cases``: for each evaluation, what identifies it and the spec
+    files of the jobs that unlearned its models; not of imported models, because their cost is unknown.
+    """
     nodes = [{"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]} for node in plan.all()]
     unlearned = [case for case in plan.cases if not _imported(case.scenario)]
     cases = [{**described(case), "specs": [compared.spec(path) for path in case.unlearned]} for case in unlearned]
-    return _completed(plan, "cost", "cost", nodes=nodes, cases=cases)
+    return _with_common(plan, script="cost", nodes=nodes, cases=cases)
 
 
 def verdicts(plan: Plan) -> dict[str, Any]:
     """Return the settings of the job that collects the verdicts of the whole study."""
-    return _completed(plan, "verdicts", "verdicts", study=plan.study.name, comparisons=compared.comparisons(plan))
+    return _with_common(plan, script="verdicts", study=plan.study.name, comparisons=compared.comparisons(plan))
 
 
 def table(plan: Plan, name: str) -> dict[str, Any]:
-    """Return the settings of the study's table ``name``: the evaluations of its scenarios, the caption, the digest of
-    the published numbers beside which it may set them, and that of code. Every study has the table "headline", which
-    shows all evaluations and the verdicts."""
+    """Return the settings of the job that writes the study's table ``name``.
+
+    Every study has the table "headline", which shows all evaluations and the verdicts. Another table shows the
+    evaluations of the scenarios that the study names for it. It may set them beside published numbers, whose digest is
+    a setting.
+    """
     if name == "headline":
-        return _completed(
-            plan, name, "table", name=name, title=f"Study {plan.study.name}: what is left to find", table=None,
-            cases=[*map(described, plan.cases)], comparisons=compared.comparisons(plan),
-            margins=plan.study.margins.model_dump(mode="json"),
+        return _with_common(
+            plan, script="table", caption="headline", name=name, table=None,
+            title=f"Study {plan.study.name}: what is left to find", cases=[*map(described, plan.cases)],
+            comparisons=compared.comparisons(plan), margins=plan.study.margins.model_dump(mode="json"),
         )  # fmt: skip
     asked = plan.study.tables[name]  # as the study describes the table
     # The footer calls ``lower_bound`` of a metric, which is found by name: the script does not import its file.
     bounds = [registry.source_file("metrics", metric) for metric in registry.defining("metrics", "lower_bound")]
-    return _completed(
-        plan, "table", "table", *bounds, name=name, table=asked.model_dump(mode="json"),
+    return _with_common(
+        plan, *bounds, script="table", name=name, table=asked.model_dump(mode="json"),
         cases=[described(case) for case in plan.cases if case.scenario.name in asked.scenarios],
         published=content("published/published.csv"),
     )  # fmt: skip
@@ -141,24 +151,24 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
 def meta(plan: Plan) -> dict[str, Any]:
     """Return the settings of the job that compares the metrics themselves (meta-evaluation).
 
-    ``scenarios``: scenario's name → its protocol and files of memberships, at its first setting, from which models are
-    counted. Imported models are left out.
+    ``scenarios``: name of a scenario → its protocol and, at its first setting, its files of memberships, from which
+    models are counted. Scenarios of imported models are left out.
     """
     scenarios: dict[str, dict[str, Any]] = {}
     for case in plan.cases:
         if not _imported(case.scenario):
             facts = {"protocol": case.scenario.protocol.name, "splits": case.splits}
             scenarios.setdefault(case.scenario.name, facts)
-    return _completed(plan, "meta", "meta", broken=plan.study.margins.broken_accuracy, scenarios=scenarios)
+    return _with_common(plan, script="meta", broken=plan.study.margins.broken_accuracy, scenarios=scenarios)
 
 
 def figure(plan: Plan, name: str) -> dict[str, Any]:
-    """Return the settings of one figure of the study: the evaluations that it shows with the files that are drawn, the
-    names of all methods, the caption and the digest of code."""
+    """Return the settings of the job that draws the figure ``name``: what the study says of the figure, the names of
+    all methods of the study, and the evaluations that the figure shows, with the files that are drawn."""
     asked = plan.study.figures[name]  # as the study describes the figure
     shown = [case for case in plan.cases if case.scenario.name in asked.scenarios]
-    return _completed(
-        plan, asked.kind, "figure", registry.source_file("report/figures", asked.kind), name=name,
+    return _with_common(
+        plan, registry.source_file("report/figures", asked.kind), script="figure", caption=asked.kind, name=name,
         figure=asked.model_dump(mode="json"), methods=list(dict.fromkeys(case.method for case in plan.cases)),
         cases=[{**described(case), "files": _drawn_from(asked.kind, case)} for case in shown],
     )  # fmt: skip
@@ -249,9 +259,9 @@ def code(script: str, *more: Path) -> str:
 
 
 def _facts(scenario: Scenario) -> dict[str, Any]:
-    """Return fact's name → value for one scenario: protocol options that are one number or text, the model's printed
-    name and depth, the data set (or its corpus), and the privacy budget: ε infinite without private training. NaN and
-    infinity become text, because JSON does not have them."""
+    """Return name → value of facts about one scenario: the protocol's options that are one number or text, the model's
+    depth, the privacy budget (infinite ε without private training), the model's printed name, and the data set (or its
+    corpus). NaN and infinity become text, because JSON does not have them."""
     options = scenario.protocol.options.items()
     facts = {name: value for name, value in options if isinstance(value, (int, float, str))}
     if "depth" in scenario.model.options:
@@ -266,8 +276,9 @@ def _facts(scenario: Scenario) -> dict[str, Any]:
 
 
 def _settings(scenario: Scenario) -> dict[str, Any]:
-    """Return, for the report, the names and options (with defaults filled in) of a scenario's protocol, methods and
-    attacks; unless its models are imported, also those of data and model, and the recipe."""
+    """Return, for the report, what identifies a scenario and setting, and the names and options (with defaults filled
+    in) of the data and the model, the recipe, and the names and options of the protocol, the methods and the attacks.
+    Imported models come without data, model and recipe."""
     models = {
         "data": {"name": scenario.data.name, **scenario.data.options, **scenario.use.model_dump(mode="json")},
         "model": {"name": scenario.model.name, **scenario.model.options},

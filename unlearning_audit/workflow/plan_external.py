@@ -48,7 +48,7 @@ class External(Judged):
         files
             Name → path, as `evaluation.external` reads them.
         options
-            The protocol's.
+            The options of the protocol.
         """
         label = f"{method}-{kind}" if kind in self.protocol.PER_METHOD else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
@@ -79,8 +79,7 @@ class External(Judged):
         nodes
             Role of a population → node of its import.
         before
-            The node of the models before unlearning, or None. Only attacks that compare models before and after
-            unlearning read ``before``, also if the method is retraining.
+            The node of the models before unlearning, which are the same for all methods, or None.
         design
             How forgotten and held-out samples were chosen.
         """
@@ -88,7 +87,7 @@ class External(Judged):
         label = f"{scenario.protocol.name}-{method}"
         attacked = {role: nodes[role] for role in nodes if role in ("target", "shadow", "shadow_original")}
         attacks = scenario.attacks
-        # Only an attack that needs the signal "before" reads models before unlearning.
+        # Only attacks that need the signal "before" read models before unlearning, even if the method is retraining.
         if before and any("before" in registry.declared("attacks", a.name, a.file) for a in attacks.values()):
             attacked["original"] = before
         metrics = self._add_metrics(

@@ -117,8 +117,9 @@ class Models:
             return getattr(self.protocol, name)(self.protocol.Options(**self.scenario.protocol.options))
 
     def add_selection(self) -> Node:
-        """Add the job that selects samples by a metric of this scenario's trained models, and the jobs that it needs.
-        Return its node, for another scenario that evaluates unlearning on the selected samples."""
+        """Add the job that selects samples by a metric of this scenario's trained models, with the memberships after
+        the last request, and the jobs that it needs. Return the node of the selection, for another scenario that
+        evaluates unlearning on the selected samples."""
         metric, batches = self.declaration.selects, self._add_batches()
         splits, trains = [requests[-1] for requests, _ in batches], [train for _, train in batches]
         return self.plan.add(
@@ -338,8 +339,10 @@ class Models:
 
         Parameters
         ----------
-        splits, models
-            For each batch, the nodes of memberships and models.
+        splits
+            For each batch, the node of its memberships.
+        models
+            For each batch, the node of its models.
         signals
             Name → settings.
         """
@@ -391,8 +394,10 @@ class Models:
     @functools.cached_property
     def shams(self) -> dict[str, str | None]:
         """Name of each sham of the scenario (a control that changes weights at random) → the method whose change it
-        matches in size (its option ``like``), or None without this option. Raises ValueError if the scenario lacks that
-        method, or if that method does not unlearn."""
+        matches in size, as the sham's option ``like`` says, or None without this option.
+
+        Raises ValueError if the scenario lacks that method, or if that method does not unlearn.
+        """
         methods = self.scenario.methods
         shams = {name: method.options.get("like") for name, method in methods.items() if method.name == "sham"}
         unlearning = [name for name, method in methods.items() if method.name not in ("none", "retrain", "sham")]
@@ -408,16 +413,16 @@ class Models:
         """Add the job that searches the best options of a method, and the jobs that train and retrain the models on
         which it searches.
 
-        Return the node of the search.
+        Return the node of the search. The models on which it searches are ``tune.pairs`` blocks (pairs of models, where
+        the protocol has pairs) of the protocol's first population. They are one batch, drawn with a seed of their own,
+        and share only the data with the evaluated models.
 
         Parameters
         ----------
-        method
-            The method, with the name ``name`` in the study.
+        name
+            The method's name in the study.
         tune
-            The settings of the search. Its models are ``tune.pairs`` blocks (pairs of models, where the protocol has
-            pairs) of the protocol's first population. They are one batch, drawn with a seed of their own, and share
-            only the data with the evaluated models.
+            The settings of the search.
         """
         scenario, trials = self.scenario, Models(self.plan, self.scenario)  # ``trials`` plans the models of the search
         trials.seed, trials.prefix, trials.data = seed_of(self.study.seed, "tune"), "tuning", self.data

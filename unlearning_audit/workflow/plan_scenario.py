@@ -62,12 +62,11 @@ class Judged(Models):
     def _add_scores(
         self, batches: list[tuple[list[Node], Node]], method: str, models: list[Node], references: list[list[Node]]
     ) -> Node:
-        """Add the job that computes one method's scores and metrics, the jobs of the signals that it reads, and the
-        method's case, the entry of tables and figures.
+        """Add the jobs of the signals that attacks and metrics read of one method's models, then the job that computes
+        the method's scores and metrics, and the method's case (the entry of tables and figures). Return the node of
+        scores and metrics.
 
-        A sham has no case, because it is only a control. Return the node of scores and metrics.
-
-        Memberships after the last request are read.
+        A sham has no case, because it is only a control. Memberships after the last request are read.
 
         Parameters
         ----------
@@ -76,9 +75,10 @@ class Judged(Models):
         method
             The method's name in the study.
         models
-            Its unlearned models by batch.
+            For each batch, the node of the models that the method has unlearned.
         references
-            The retrained models by batch, then those of the control, if the scenario has them.
+            The nodes of retrained models, one for each batch, then the nodes of the control's models; each only if the
+            scenario has them.
         """
         splits, trains = [requests[-1] for requests, _ in batches], [train for _, train in batches]
         name = method_label(self.scenario.methods[method], method)
@@ -117,8 +117,10 @@ class Judged(Models):
 
         Parameters
         ----------
-        read_by_metrics, read_by_attacks
-            Role → nodes.
+        read_by_metrics
+            Role → the nodes whose files metrics read.
+        read_by_attacks
+            Role → the nodes whose files attacks read.
         more
             Further settings of the job.
         """
@@ -158,16 +160,21 @@ class Judged(Models):
     def _add_case(
         self, method: str, metrics: Node, models: list[Node], originals: list[Node], splits: list[Node], data: Node
     ) -> None:
-        """Add one method's case to the plan: the files that tables and figures show.
+        """Add one method's case to the plan: the files that tables and figures show. Without attacks, the case has no
+        file of scores.
 
         Parameters
         ----------
         metrics
             The node of the method's scores and metrics.
-        models, originals, splits
-            For each batch, the node of its unlearned models, of the models before unlearning, and of the memberships.
+        models
+            For each batch, the node of its unlearned models.
+        originals
+            For each batch, the node of its models before unlearning.
+        splits
+            For each batch, the node of its memberships.
         data
-            The node of the samples. Without attacks, the case has no file of scores.
+            The node of the samples.
         """
         unlearned, trained = ([node.outputs["logits"] for node in nodes] for nodes in (models, originals))
         files = metrics.outputs
@@ -198,8 +205,8 @@ class Judged(Models):
         settings = {
             "methods": names, "margins": self.study.margins.model_dump(mode="json"),
             "draws": self.study.bootstrap, "seed": self.study.seed,
-            # Three settings are left out at their defaults, so that these do not change the key: the level of the
-            # tests, the spread of retrained models that a study may state, and the shams.
+            # Three settings are left out if they have their defaults, because each setting changes the key: the level
+            # of the tests, the spread of retrained models that a study may state, and the shams.
             **({"alpha": alpha} if alpha != looks.ALPHA else {}),
             **({"spreads": self.study.retrain_spread} if self.study.retrain_spread else {}),
             **({"shams": self.shams} if self.shams else {}),
@@ -214,9 +221,9 @@ class Judged(Models):
         """Add the jobs of those signals whose settings depend on the options of metrics, and return role → nodes.
 
         These signals are predictions after relearning half of the forget set or after rounding weights to fewer bits
-        ("relearned"), one generated text ("generations") and several ("sampled"). They are computed if a metric needs
-        them: for ``models`` and, with "compared_" before the role, for the first of ``references`` (retrained models,
-        then their control) that differs from ``models``.
+        ("relearned"), and one generated text for each prompt ("generations") or several ("sampled"). They are computed
+        if a metric needs them: for ``models`` and, with "compared_" before the role, for the first of ``references``
+        (retrained models, then their control) that differs from ``models``.
         """
         counterparts = [nodes for nodes in references if nodes != models]
         compared = {"": models} | ({"compared_": counterparts[0]} if counterparts else {})

@@ -54,8 +54,10 @@ def signals(
     ----------
     data
         The file of samples.
-    splits, models
-        Lists of one file each, the batch's memberships and weights.
+    splits
+        One file, the memberships of the batch.
+    models
+        One file, the weights of the batch's models.
     settings
         The ``signal``'s name, further settings of it, and the model.
     place

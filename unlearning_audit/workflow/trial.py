@@ -256,7 +256,7 @@ def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | 
     Parameters
     ----------
     setting
-        The problem, by default one of digits.
+        The data, network and recipe on which the file is tried; by default digits.
     fields
         Options that a study would set.
     """
@@ -331,7 +331,7 @@ def _try_method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
 def _try_model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     """Train two networks of a user's file, and return the lines of a report on their size, accuracy and time.
 
-    A ``setting`` says on which data. Without one, the networks learn digits, in the first of three shapes that they
+    With a ``setting``, they learn its data. Without one, they learn digits, in the first of three shapes that they
     accept: rows of numbers, small pictures and larger pictures. Raises the PluginError of the first shape if no shape
     fits.
     """

@@ -169,7 +169,7 @@ def run(
     arguments
         The script and its arguments.
     folder, environment
-        The working directory and the environment variables of that process.
+        The working directory and the environment variables of the process that requested the fork.
     """
     import fcntl
     import runpy
