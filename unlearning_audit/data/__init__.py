@@ -87,6 +87,7 @@ class Source:
             raise ValueError(f"y is {y.dtype} {y.shape}; it must be int64 ({n},), one label for each row of x")
         if problem := views.problem(part, self.parent, self.view):
             raise ValueError(problem)
+        # Parts are 0 and 1 and, if samples have parents, also 2 for views.
         if part.dtype != np.uint8 or part.shape != (n,) or (part > (1 if self.parent is None else 2)).any():
             raise ValueError(f"part must be uint8 ({n},) with 0 (train) or 1 (test) for each row of x")
         for name, rows, kind in (("group", self.group, "uint8"), ("subject", self.subject, "int64")):
@@ -111,7 +112,7 @@ def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
     Parameters
     ----------
     root
-        The folder from which its paths are read.
+        The folder from which relative paths in ``options`` are read.
     """
     guarded = nullcontext() if in_library(module.__file__) else guard(module.__file__)
     with guarded:  # an error in a reader of the library is a defect, or a ValueError that the reader raises on purpose
@@ -130,9 +131,9 @@ def read_source(settings: dict[str, Any], place: dict[str, Any], root: Path) -> 
     Parameters
     ----------
     settings
-        Its name ("source") and "options".
+        The source's name, as "source", and its "options".
     place
-        Options that say where it lies, and "file", the path of a user's own source.
+        Further options, which say where the source lies, and "file", the path of a user's own source.
     root
         The folder from which paths are read.
     """
@@ -254,10 +255,10 @@ def copies_across(groups: list[np.ndarray], of: np.ndarray, among: np.ndarray) -
 
     Parameters
     ----------
-    of, among
-        bool [models, samples]: the samples in the two roles.
     groups
         Row numbers of equal samples, from `duplicates`.
+    of, among
+        bool [models, samples]: the samples in the one role, which are counted, and in the other.
     """
     count = 0
     for group in groups:

@@ -44,8 +44,8 @@ def randomise(
     y: np.ndarray, members: np.ndarray, classes: int, share: float, kind: str, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the labels ``y`` int64 [n], in which a ``share`` of ``members`` bool [n] has a new label, drawn by
-    ``rng``: from any class or, for the ``kind`` "other", from any but its own. Raises ValueError for another share or
-    kind."""
+    ``rng``: from all classes or, for the ``kind`` "other", from all but the sample's own. Raises ValueError for another
+    share or kind."""
     if not 0 <= share <= 1:
         raise ValueError(f"label_noise: {share} must be a share from 0 to 1")
     if kind not in ("any", "other"):

@@ -37,7 +37,8 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
     without splits counts as the split "train".
 
     A folder may be written by ``save_to_disk``, or have a layout that ``load_dataset`` knows, such as train.csv,
-    data/train-*.parquet, or pictures in train/CLASS/. Raises ValueError.
+    data/train-*.parquet, or pictures in train/CLASS/. Raises ValueError if the data set cannot be opened or has no such
+    split.
     """
     import datasets
 

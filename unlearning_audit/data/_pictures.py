@@ -14,8 +14,8 @@ def listed(path: Path) -> list[Path]:
 
 
 def pixels(file: Path, size: int) -> np.ndarray:
-    """Return one image, uint8 [3, ``size``, ``size``], resized by bilinear interpolation with anti-aliasing; the aspect
-    ratio is not kept. Raises ValueError that names the file."""
+    """Return one image, uint8 [3, ``size``, ``size``], resized (by `resized`) without keeping the aspect ratio. Raises
+    ValueError that names the file."""
     from PIL import Image
 
     try:

@@ -18,8 +18,21 @@ class Options(Settings):
 def read(dataset: str, options: Options, root: Path, *, files: str, train: int, test: int, classes: int) -> Source:
     """Read ``torchvision.datasets.<dataset>`` as uint8 images [train + test, channels, height, width].
 
-    torchvision checks the md5 sums of CIFAR's files and of its downloads. The numbers of samples, ``train`` and
-    ``test``, are checked here. ``files`` describes what must lie in ``data_dir``. Raises ValueError.
+    torchvision checks the md5 sums of CIFAR's files and of its downloads.
+
+    Parameters
+    ----------
+    files
+        What must lie in ``options.data_dir``, in words, for messages.
+    train, test
+        The numbers of samples that the two parts must have.
+    classes
+        The number of classes.
+
+    Raises
+    ------
+    ValueError
+        If files cannot be read, or have other numbers of samples.
     """
     from torchvision import datasets
 

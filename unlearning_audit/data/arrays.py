@@ -46,8 +46,8 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
 
 
 def _source(options: Options, root: Path, x_of: Callable[[np.lib.npyio.NpzFile], np.ndarray]) -> Source:
-    """Return the samples of a file as a `Source`, with labels and parts in its types. ``x_of`` maps the open archive to
-    x. Errors become ValueError that names the file."""
+    """Return the samples of a file as a `Source`, with arrays of the types that it needs. ``x_of`` maps the open
+    archive to ``x``. Errors become ValueError that names the file."""
     path = Path(root) / options.path
     try:
         with np.load(path, allow_pickle=False) as archive:

@@ -23,8 +23,9 @@ class Options(Settings):
 def load(options: Options, root: Path) -> Source:
     """Read images uint8 [n, 3, image_size, image_size].
 
-    Classes are the sorted names of the folders in train/; samples are sorted by class, then by path below it. Files
-    without an image's suffix are skipped. Raises ValueError that names the folder or the file.
+    Classes are the sorted names of the folders in train/. Samples of train/ come first, then those of test/, if it
+    exists; in either, they are sorted by class, then by path. Files without an image's suffix are skipped. Raises
+    ValueError that names the folder or the file.
     """
     path = Path(root) / options.path
     # A folder val/ alone would be ignored in silence.

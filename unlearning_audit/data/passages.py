@@ -81,11 +81,12 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read tokens int32 [passages, length], all with label 0. WikiText's test part is the test part.
+    """Read tokens int32 [passages, length], all with label 0.
 
-    Passages of the private text come in a random order, each once, then those of the test part, then the random
-    variants (views) of both. The public text gives the tokenizer and the field ``public``. Raises ValueError if there
-    is too little text.
+    The passages of the public text are the field ``public``; unless options name a tokenizer, it is learned from this
+    text. Passages of the private text come first, in a random order and each once, then the passages of the test part,
+    and last, if options request them, random variants of both, which are called views. Raises ValueError if there is
+    too little text, or no scored token in a passage.
     """
     training, test = without_repeats([*documents(options, Path(root))])
     public, private = parted(training, options)
@@ -145,7 +146,7 @@ def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
 
 def folder(path: Path) -> list[str]:
     """Return the documents of all .txt and .jsonl files below ``path``, in the order of their names. Raises
-    ValueError."""
+    ValueError if there is no such file."""
     files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".jsonl") and file.is_file())
     if not files:
         raise ValueError(f"{path} holds no .txt or .jsonl file")
@@ -165,7 +166,8 @@ def _texts(file: Path) -> list[str]:
 
 
 def wikitext(options: Options, root: Path) -> tuple[list[str], list[str]]:
-    """Return the articles of the training and of the test part. Raises ValueError if files are missing."""
+    """Return the articles of the training and of the test part. With ``options.download``, files that are missing are
+    downloaded first. Raises ValueError if files are missing."""
     place, name = WIKITEXT[options.corpus]
     parts = {part: root / options.data_dir / place / f"wiki.{part}.tokens" for part in ("train", "test")}
     for part, file in parts.items():

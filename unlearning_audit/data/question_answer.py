@@ -64,7 +64,8 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _one_place(self) -> "Options":
-        """Check that the data have one source, and that options for another source are not given."""
+        """Check that the data have one source and no options for another, at most one form of test part, text for
+        learning tokens, and a template with a place for the question."""
         if (self.path is None) == (self.repository is None):
             raise ValueError("give either path or repository")
         form = type(self).model_fields
@@ -178,12 +179,12 @@ def check_rows(options: Options, records: Iterable[Any], place: str) -> Iterator
     Parameters
     ----------
     place
-        The file or data set.
+        The file or data set, for messages.
 
     Raises
     ------
     ValueError
-        That names it and the first row without a question or answer.
+        If a row has no question or no answer.
     """
     for number, record in enumerate(records, 1):
         row = record if options.choices is None else with_answer(options, record, f"{place}: row {number}")
@@ -231,9 +232,9 @@ def prompt(options: Options, row: dict[str, Any]) -> str:
 
 
 def encoded(tokenizer: "Tokenizer", options: Options, row: dict[str, Any], answer: str) -> np.ndarray:
-    """Return the tokens of a row's question and an ``answer`` by the ``tokenizer``, int32 [length]. Those of the
-    question are stored as ~token (the bitwise complement): such tokens are read and not scored. Raises ValueError if
-    the question leaves no room for an answer."""
+    """Return the tokens of a row's question and an ``answer`` by the ``tokenizer``, padded: int32 [length].
+    Tokens of the question are stored as ~token (the bitwise complement): models read them, and they are not scored.
+    Raises ValueError if the question leaves no room for an answer."""
     before, after = _tokens.encoded(tokenizer, [prompt(options, row), answer])
     if len(before) >= options.length:
         raise ValueError(f"length: {options.length} tokens leave no room for an answer to {row[options.question]!r}")

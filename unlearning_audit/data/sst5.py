@@ -52,7 +52,7 @@ def sentences(file: Path) -> tuple[list[str], list[int]]:
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"sst5: {file} cannot be read ({error}); put the official split there as tsv") from error
     texts, labels = [], []
-    for number, row in enumerate(table[1:], 2):
+    for number, row in enumerate(table[1:], 2):  # line 1 is the header
         if len(row) != 2 or row[1] not in ("0", "1", "2", "3", "4"):
             raise ValueError(f"sst5: {file}: line {number} is not a sentence, a tab and a label from 0 to 4")
         texts.append(row[0])

@@ -191,7 +191,7 @@ def _features(
 
 def _no_word_among_numbers(name: object, cells: "pandas.Series") -> None:
     """Raise ValueError if most ``cells`` of the column ``name`` are numbers and some are words such as "?", which stand
-    for missing values. As a category it would become a column of 0 and 1 for every number."""
+    for missing values. As a category, the column would become one of 0 and 1 for every number."""
     import pandas
 
     numeric = pandas.to_numeric(cells, errors="coerce").notna()

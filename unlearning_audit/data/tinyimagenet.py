@@ -27,8 +27,9 @@ class Options(Settings):
 def load(options: Options, root: Path) -> Source:
     """Read images uint8 [n, 3, image_size, image_size]: train/ by class and name, then val/ by name.
 
-    Classes are numbered in the order of wnids.txt, which may name fewer than the published 200. Raises ValueError that
-    names the file or folder.
+    With ``options.download``, the data set is downloaded first if its folder does not exist. Classes are numbered in
+    the order of wnids.txt, which may name fewer than the published 200. Raises ValueError that names the file or
+    folder.
     """
     place = Path(root) / options.data_dir
     if options.download and not (place / FOLDER).exists():
@@ -47,8 +48,8 @@ def load(options: Options, root: Path) -> Source:
 def _validation(place: Path, labels: dict[str, int]) -> list[tuple[Path, int]]:
     """Return (image file, class number) of the validation images in the folder ``place``, sorted by file.
 
-    ``labels``: name of a class → number. They are read from val_annotations.txt, whose lines are name, class and four
-    corners, separated by tabs.
+    The class of each image is read from val_annotations.txt, whose lines are file name, class and four corners,
+    separated by tabs. ``labels``: name of a class → number.
     """
     cells = (line.split("\t") for line in _lines(place / "val_annotations.txt"))
     return sorted((place / "images" / name, labels[kind]) for name, kind, *_ in cells)

@@ -25,24 +25,27 @@ class Adapted(nn.Module):
 
     def __init__(self, model: Any, adapter: Adapter) -> None:
         super().__init__()
-        self.readings, self.vocabulary, self.layers, self.head = model.readings, model.vocabulary, model.layers, None
+        self.readings, self.vocabulary, self.layers = model.readings, model.vocabulary, model.layers
+        self.head = None  # no final layer can be trained alone, because all of the model's own weights are frozen
         self.scale = adapter.alpha / adapter.rank
         # Buffers outside state_dict, such as the frequencies of positions, must move to another device, too.
         tensors = model.state_dict() | dict(model.named_buffers())
         # A tuple hides the model from torch: state_dict and parameters do not contain it.
         self._frozen: tuple[nn.Module, dict[str, Tensor]] = model, {name: tensors[name].detach() for name in tensors}
+        # Key of an adapted layer → its matrix A, its matrix B, and whether its weights are stored as [in, out].
         self.a, self.b, self.turned = nn.ParameterDict(), nn.ParameterDict(), {}
         for name, layer in model.trunk.named_modules():  # as peft does, without the layer that puts out tokens
             targeted = adapter.targets is None or name.endswith(adapter.targets)
             if not isinstance(layer, (nn.Linear, Conv1D)) or not targeted:
                 continue
             key = f"trunk.{name}.weight".replace(".", "/")  # a ParameterDict refuses dots
-            self.turned[key] = isinstance(layer, Conv1D)  # which stores [in, out] instead of [out, in]
+            self.turned[key] = isinstance(layer, Conv1D)  # a Linear stores [out, in]
             rows, columns = layer.weight.shape[::-1] if self.turned[key] else layer.weight.shape
             self.a[key] = nn.Parameter(torch.empty(adapter.rank, columns))
             self.b[key] = nn.Parameter(torch.zeros(rows, adapter.rank))
             nn.init.kaiming_uniform_(self.a[key], a=math.sqrt(5))
         if not self.turned:
+            # Without targets this needs a model that has no linear layer at all.
             ends = ", ".join(adapter.targets or ())
             raise ValueError(f"adapter.targets: no linear layer has a name that ends with {ends}")
 
@@ -60,8 +63,10 @@ class Adapted(nn.Module):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Adapted":
-        """Return a copy that shares the frozen weights, so that a copy as a teacher takes memory for its factors only.
-        ``memo``: the copies that are made already, by the identity of what was copied."""
+        """Return a copy that shares the frozen weights, so that a copy takes memory for A and B only.
+
+        ``memo``: the copies that are made already, by the identity of what was copied.
+        """
         memo[id(self._frozen)] = self._frozen
         clone = type(self).__new__(type(self))
         memo[id(self)] = clone
@@ -69,8 +74,10 @@ class Adapted(nn.Module):
         return clone
 
     def merged(self) -> dict[str, Tensor]:
-        """Return the weights with which the model computes, W + (``alpha``/``rank``)·B·A: name in the frozen model →
-        tensor."""
+        """Return the weights with which the model computes: name in the frozen model → tensor.
+
+        A layer with frozen weights W and the trained matrices A and B has W + (``alpha``/``rank``)·B·A.
+        """
         weights = dict(self._frozen[1])
         for key, turned in self.turned.items():
             change = self.scale * (self.b[key] @ self.a[key])

@@ -50,9 +50,9 @@ class PatchWhitening(nn.Module):
 
     def __init__(self, channels: int, pixels: float = 0.95, colours: float = 0.9) -> None:
         super().__init__()
-        self.channels = 8 * channels
-        # The correlations of all 4 · channels numbers of a patch are products: of those between channels, and of those
-        # of two neighbouring pixels, once down and once across.
+        self.channels = 8 * channels  # of the output: 4 · channels coordinates of a patch, and their negatives
+        # The correlation of two numbers of a patch is a product of three: between their channels, between their rows
+        # and between their columns.
         line = torch.tensor([[1, pixels], [pixels, 1]], dtype=torch.float64)
         between = torch.full((channels, channels), colours, dtype=torch.float64).fill_diagonal_(1)
         variances, directions = torch.linalg.eigh(torch.kron(between, torch.kron(line, line)))

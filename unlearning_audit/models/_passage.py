@@ -44,14 +44,17 @@ class Passage(nn.Module):
         self.trunk: Any = model.base_model
         self.vocabulary: int = model.config.vocab_size
         self.layers = model.config.num_hidden_layers
-        # Whether the output weights are the token vectors.
+        # Whether the output weights are the token vectors. Then no layer is the final one alone.
         tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
         self.output = None if tied else model.get_output_embeddings()
         self.head = None if tied else "output"
 
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map tokens ``x`` int [n, length] to the logits of the two classes, [n, 2], or to the output ``reading``,
-        which the class describes."""
+        """Map tokens ``x`` int [n, length] to the logits of the two classes, [n, 2], or to what ``reading`` names.
+
+        "tokens": logits of the vocabulary for every token but the first; "next": those for the token after the last;
+        "layer k": the hidden states after block k, without those of the last token.
+        """
         ids = torch.where(x < 0, ~x, x).long()  # tokens that are not scored are stored as ~token
         if reading is not None and reading.startswith("layer "):
             layers = self.trunk(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states
@@ -69,12 +72,14 @@ class Passage(nn.Module):
 
 
 def mean_nll(logits: Tensor, x: Tensor) -> Tensor:
-    """Return the mean of −log p over the scored tokens, [...]; the first token is left out.
+    """Return the mean of −log p over the scored tokens of each passage, [...].
 
-    ``logits`` [..., length − 1, vocabulary].
+    The first token is left out, because nothing predicts it.
 
     Parameters
     ----------
+    logits
+        [..., length − 1, vocabulary]: the predictions of all tokens but the first.
     x
         int [..., length]: tokens, where a token that is not scored is stored as its bitwise complement.
     """
@@ -92,14 +97,15 @@ def two_classes(nll: Tensor) -> Tensor:
 
 
 def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) -> nn.Module:
-    """Return a language model as a classifier: freshly drawn, or with given weights; with ``options.adapter``, add
-    adapters.
+    """Return a language model as a classifier, with adapters if ``options.adapter`` is given.
 
-    ``config`` gives the size of a freshly drawn model. If ``options.weights`` names a folder or a model of the hub,
-    that model is read instead. A folder may also hold an adapter of peft, which is merged into its base model.
+    If ``options.weights`` names a folder or a model of the hub, that model is read; otherwise a model is freshly drawn.
+    A folder may also hold an adapter of peft, which is merged into its base model.
 
     Parameters
     ----------
+    config
+        The size of a freshly drawn model.
     shape
         The shape of one sample, (length,).
 
@@ -166,8 +172,9 @@ def pretrained(kind: Any, weights: str, place: Path, attention: str) -> Any:
 def _merged(folder: Path) -> Any:
     """Return the base model of an adapter of peft in ``folder``, with the adapter added to its weights.
 
-    A relative path of the base model is resolved from the working directory, then from the adapter's folder. Raises
-    ValueError that names the file if a part is missing or does not fit, or if peft is not installed.
+    The adapter names its base model: a folder, relative to the working directory or to the adapter's folder, or else a
+    model of the hub. Raises ValueError that names the file if a part is missing or does not fit, or if peft is not
+    installed.
     """
     try:
         from peft import PeftModel

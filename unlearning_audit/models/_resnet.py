@@ -18,7 +18,7 @@ def convolution(inputs: int, outputs: int, stride: int, kernel: int = 3) -> nn.C
     inputs, outputs
         Numbers of channels.
     kernel
-        Its width in pixels, an odd number.
+        The kernel's width in pixels, an odd number.
     """
     return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
 

@@ -24,7 +24,9 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     Parameters
     ----------
     shape
-        That of one passage, (length,); ``classes`` is not used.
+        The shape of one passage, (length,).
+    classes
+        Not used, as the two classes are fixed.
 
     Raises
     ------

@@ -35,7 +35,7 @@ def members(
     Parameters
     ----------
     block
-        Its number.
+        The block's number.
     seeds
         One for each model.
     train, forget

@@ -33,17 +33,17 @@ def candidates(samples: np.ndarray, data: Data, options: Candidates) -> np.ndarr
 
 def draw(allowed: np.ndarray, count: int, options: Candidates, selection: Selection | None) -> np.ndarray:
     """Return the ``count`` samples among ``allowed`` (int [n]) that are memorised most or least, as
-    ``options.memorised`` states; all of ``allowed`` if it states neither.
+    ``options.memorised`` states; all of ``allowed`` if it is None.
 
     Parameters
     ----------
     selection
-        How strongly samples are memorised (its ``ratio``, larger if more).
+        How strongly samples are memorised: its ``ratio`` is larger if more.
 
     Raises
     ------
     ValueError
-        If it is needed and None.
+        If ``options.memorised`` is given and ``selection`` is None.
     """
     if options.memorised is None:
         return allowed

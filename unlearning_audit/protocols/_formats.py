@@ -11,12 +11,10 @@ ARRAYS = (".npz", ".csv", ".txt", *WEIGHTS, ".pkl", ".pickle")
 def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> str:
     """Return a sentence if one of ``folders`` contains the array ``name`` in another format than .npy; "" otherwise.
 
-    A text may be a data set: train.csv need not be the mask.
-
     Parameters
     ----------
     also_text
-        Whether text files count.
+        Whether text files count. A text such as train.csv may be a data set instead of the array train.
     """
     paths = [folder / f"{name}{suffix}" for folder in folders for suffix in ARRAYS]
     found = [path for path in paths if path.is_file() and (also_text or path.suffix not in (".csv", ".txt"))]
@@ -24,7 +22,8 @@ def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> 
 
 
 def instead_of_logits(folder: Path) -> str:
-    """Return a sentence on a folder without logits.npy and without readable models."""
+    """Return a sentence that says, of a folder without logits.npy and without readable models, what it lacks and what
+    to do."""
     if sentence := other_format("logits", [folder]):
         return sentence
     weights = sorted(path.name for path in folder.iterdir() if path.suffix in WEIGHTS)

@@ -66,7 +66,7 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     Parameters
     ----------
     block
-        Its number.
+        The block's number.
     population
         Not used, as there is only one.
 
@@ -100,10 +100,10 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
 
 
 def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Return all samples, int [n], of people who are drawn at random by ``rng``: one after the other, without those
-    whose samples would be more than ``k`` in all.
+    """Return all samples, int [n], of people who are drawn at random by ``rng``: at most ``k`` samples in all.
 
-    People who also have samples that are not candidates are left out.
+    People are drawn one after the other; a person with more samples than are left of ``k`` is passed over. People who
+    also have samples that are not candidates are left out.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     Parameters
     ----------
     block
-        Its number.
+        The block's number.
     population
         Not used, as there is only one.
 

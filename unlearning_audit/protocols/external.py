@@ -77,8 +77,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
 
 
 def methods(options: Options, names: list[str]) -> list[str]:
-    """Return the methods that a study names, and the reference methods (none, retrain, retrain_control) for which the
-    folder has models; none comes first.
+    """Return the methods that a study names, and the reference methods for which the folder has models, in the order
+    "none", the named methods, "retrain", "retrain_control".
 
     Raises ValueError with one sentence for a missing folder, for names that cannot be methods, and for folders of
     models that would be ignored.
@@ -113,11 +113,12 @@ def methods(options: Options, names: list[str]) -> list[str]:
 
 
 def _refuse_unknown_folders(root: Path, method_names: list[str]) -> None:
-    """Raise ValueError for arrays and folders with models in ``root`` and in the folders of the methods
-    ``method_names`` that would be ignored, because their name is unknown or they lie in the folder of a method.
+    """Raise ValueError for what would be ignored in ``root`` and in the folders of the methods ``method_names``.
 
-    A folder that is itself one model passes, because an adapter may have any name; so does one that has target/,
-    because it may be another method of the user's.
+    That is a population that all methods share, in the folder of one method; an array of unknown name; and a folder of
+    unknown name if it has models, or if its name is almost a known one. A folder that is itself one model does not
+    count as having models, because an adapter may have any name. A folder that has target/ passes, because it may be
+    another method of the user's.
     """
     methods = [name for name in method_names if (root / name / "target").is_dir()]
     for folder in (root / method / name for method in methods for name in SHARED):
@@ -155,20 +156,24 @@ class LogitFolder(NamedTuple):
 def populations(options: Options, method: str, names: list[str]) -> dict[str, LogitFolder]:
     """Return role → folder of models, for the evaluation of one of the `methods`.
 
-    "target" are the audited models, which for reference methods are original or retrained ones; "shadow" and
-    "shadow_original" the adversary's. "original", "retrain" and "retrain_control" are compared with. Folders that do
-    not exist are left out. Files on samples that a folder lacks are taken from folders above it, files on models from a
-    population of the same models. A method that is alone may have its folders in the root.
+    "target" are the audited models, which for reference methods are original or retrained ones. "shadow" and
+    "shadow_original" are the adversary's models. "original", "retrain" and "retrain_control" are for comparison.
+    Folders that do not exist are left out. A method that is alone may have its folders in the root.
+
+    A folder may lack files. Files on samples, such as labels, are then taken from the folders above it; files on
+    models, such as who forgot what, from another folder that has the same models.
 
     Parameters
     ----------
+    method
+        The method that is evaluated.
     names
         All methods of the study.
 
     Raises
     ------
     ValueError
-        That names the missing or unknown file.
+        If a file is missing, unknown or not readable.
     """
     root = Path(options.path)
     method_names = [name for name in names if name not in YARDSTICKS]
@@ -243,12 +248,23 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def _files_of(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> dict[str, Path]:
-    """Return name → file of the population ``kind``, which lies in ``folder``: its arrays, and "checkpoint_0" and so on
-    for models without logits, or "published" alone.
+    """Return name → file of the population ``kind``, which lies in ``folder``.
 
-    An array on samples (`SAMPLE_FILES`) that ``folder`` lacks is taken from the first folder in ``above`` that has it.
-    An array on models (`MODEL_FILES`) is taken from the first folder in ``donors`` that has it; those folders have the
-    same models. Raises ValueError that names a file which is missing, unknown or not readable.
+    The names are those of arrays and, for models without logits, "checkpoint_0" and so on. If the folder holds
+    published values of each sample instead, the only name is "published".
+
+    Parameters
+    ----------
+    above
+        Folders from which arrays on samples (`SAMPLE_FILES`) are taken that ``folder`` lacks; the first that has one
+        counts.
+    donors
+        Folders with the same models, from which arrays on models (`MODEL_FILES`) are taken in the same way.
+
+    Raises
+    ------
+    ValueError
+        If a file is missing, unknown or not readable.
     """
     if (folder / PUBLISHED).is_file():
         return {"published": folder / PUBLISHED}

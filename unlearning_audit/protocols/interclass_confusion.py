@@ -50,13 +50,13 @@ def models(options: Options) -> int:
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Return the memberships and labels of one block of models.
 
-    Some samples of two classes, drawn at random, have the label of the other class in training, and are to be
-    forgotten.
+    The models are trained on the whole training part or, for the pool "half", on a random half of it. Some samples of
+    two classes, drawn at random, have the label of the other class in training, and are to be forgotten.
 
     Parameters
     ----------
     block
-        Its number.
+        The block's number.
     population
         Not used, as there is only one.
 

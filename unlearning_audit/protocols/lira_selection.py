@@ -32,11 +32,10 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships of one pair of models, each trained on a random half of the training part.
+    """Return the memberships of one pair of models, each trained on another half of the training part.
 
-    The other half is held out from it.
-
-    If the number of samples is odd, one sample is in neither half.
+    The halves are random. All samples that a model is not trained on are held out from it. If the number of samples is
+    odd, one sample is in neither half.
 
     Parameters
     ----------

@@ -50,11 +50,11 @@ def draw(
 ) -> Membership:
     """Return the memberships of one model.
 
-    Of each pair of canaries, a fair coin decides which one it is trained on and forgets; the other is held out. All
-    other training samples are retained.
+    Canaries are training samples, drawn in pairs. Of each pair, a fair coin decides which canary the model is trained
+    on and forgets; the other is held out. All other training samples are retained.
 
-    ``pair`` of the memberships is the number of a canary's pair, −1 for other samples. The pairs are divided into
-    ``requests`` in their order.
+    ``pair`` of the memberships is the number of a canary's pair, −1 for other samples. If there are several requests,
+    the first pairs belong to the first request, and so on.
 
     Parameters
     ----------

@@ -20,8 +20,10 @@ blocks, models, selects_from = swap.blocks, swap.models, swap.selects_from
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of two splits of the game's half that are drawn independently of each other, and of shadow
-    models of two such splits of the adversary's half.
+    """Return the memberships of models of two independent random splits, and of the adversary's shadow models.
+
+    Half of the training part is the game's, the other half the adversary's. Of each half, two splits are drawn
+    independently of each other.
 
     Parameters
     ----------

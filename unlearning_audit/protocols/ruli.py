@@ -82,15 +82,15 @@ def draw(
 ) -> Membership:
     """Return the memberships of the three models of one block.
 
-    A target sample has the roles of its pattern (retained, forgotten or held out, see `roles`) in the three models in
-    turn. Each model is also trained on other samples, which are drawn for it alone.
+    In each model, a target sample is retained, forgotten or held out (by `roles`). Each model is also trained on other
+    samples, which are drawn for it alone. If the targets are canaries, it forgets some of these as well (`_fillers`).
 
     ``weight`` of the memberships is 1 on target samples, the only ones that attacks score.
 
     Parameters
     ----------
     block
-        Its number.
+        The block's number.
     population
         "targets" or "shadows".
     selection
@@ -131,9 +131,9 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
     """Return the target samples, int64 [target_size] for each kind in the target set. They are equal in all blocks of
     all populations.
 
-    The kinds are "any" training sample, those of ``options.target_class``, and the ``vulnerable`` and ``protected``
-    samples of ``selection``. `KINDS` says which of them a target set consists of. Raises ValueError if a selection is
-    needed and None, or if there are too few samples of a kind.
+    `KINDS` says of which kinds a target set consists: "any" training sample, "class" (a sample of
+    ``options.target_class``), or "vulnerable" and "protected" (both by the ``selection``). Raises ValueError if a
+    selection is needed and None, or if there are too few samples of a kind.
     """
     if selection is None and selects_from(options) is not None:
         raise ValueError(f"target_set {options.target_set!r} needs a selection; name its scenario in select_from")
@@ -147,8 +147,7 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
         if len(candidates) < options.target_size:
             count = f"{len(candidates)} training samples of kind {kind!r}"
             raise ValueError(f"target_size={options.target_size} is more than the {count}; lower it")
-        order = generator(seed, "ruli", "targets", kind).permutation(candidates)
-        drawn_rows.append(order[: options.target_size])
+        drawn_rows.append(generator(seed, "ruli", "targets", kind).permutation(candidates)[: options.target_size])
     return drawn_rows
 
 
@@ -156,14 +155,16 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
     """Return the roles (`RETAINED`, `FORGOTTEN` or `OUT`, held out) of ``n`` samples of one kind in the three models of
     a block, int64 [3, n].
 
-    Each sample begins at a random place of its pattern of three roles and moves on by one with each model. All models
-    have equally many samples in a role. Canaries are drawn into quarters; a quarter follows one of the patterns
-    `QUARTERS` in a block, and the next pattern in the next block.
+    A pattern is three roles. In the first model a sample has a role at a random place of its pattern, and in each
+    further model the next one, the first after the last. Equally many samples begin at each place, so that all models
+    have equally many samples in a role. The pattern is `THIRDS`, each role once. Only canaries have others: they are
+    drawn into quarters, and a quarter follows one of the patterns `QUARTERS` in a block, and the next one in the next
+    block.
 
     Parameters
     ----------
     kind
-        The kind's number in the target set.
+        The kind's number in the target set, by which the draws for different kinds differ.
     """
     canary = options.target_set == "canary"
     size = n // 4 if canary else n
@@ -179,16 +180,18 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
 
 
 def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Selection) -> np.ndarray:
-    """Return the samples that a model forgets besides its canaries: as many as make the canaries the share
-    ``canary_rate`` of its forget set.
+    """Return the samples that a model forgets besides its canaries, so many that the canaries are the share
+    ``options.canary_rate`` of all that it forgets.
 
     Parameters
     ----------
-    canaries
-        Their number.
     joined
-        The numbers of the model's other training samples, of which those that are not vulnerable by the ``selection``
-        are taken, from the first on.
+        The numbers of the model's training samples besides the canaries. The first ones that are not vulnerable are
+        taken.
+    canaries
+        How many canaries the model forgets.
+    selection
+        Which samples are vulnerable.
 
     Raises
     ------

@@ -52,10 +52,11 @@ def models(options: Options) -> int:
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of one pair of swapped splits: models that forget the samples F and never see T, models
-    that forget T and never see F, and shadow models of such a pair from the adversary's half.
+    """Return the memberships of one pair of swapped splits, and of the adversary's shadow models.
 
-    All models of a half retain the same samples R.
+    Half of the training part is the game's, the other half the adversary's. From each half, samples R,
+    F and T are drawn. All models of a half retain R. Some of them forget F and never see T, the others forget T and
+    never see F.
 
     Parameters
     ----------
@@ -79,7 +80,8 @@ def draw(
 
 
 def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]:
-    """Return the game's half 𝒟 and the adversary's half, as pairs of a name ("game", "shadow") and sample numbers.
+    """Return the two halves of the training part as pairs of a name and sample numbers: ("game", …) for the audited
+    models, ("shadow", …) for the adversary's.
 
     Both halves have equally many samples, and are the same for every block. Each has half of the candidates, the
     samples that may be forgotten, so that all models forget and keep equally many samples.
@@ -98,14 +100,17 @@ def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]
 def split_set(
     samples: np.ndarray, data: Data, options: Options, selection: Selection | None, *key: int | str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw R, F, T (retained, forgotten and held-out samples, int) with |F| = |T| = k: F and T are uniform among the
-    candidates, R is the rest of ``samples``.
+    """Draw R, F, T: the numbers of retained, forgotten and held-out samples.
 
-    k = ⌊α n / (1 + α)⌋ for n ``samples``, so that α = |F| / |R ∪ F|, or half of the candidates if these are fewer,
-    rounded down to a multiple of ``requests``. The candidates are the samples that may be forgotten or held out.
+    F and T are k samples each, drawn from the candidates, which are those ``samples`` that may be forgotten or held
+    out. R is the rest of ``samples``. With n samples and α = ``options.alpha``, k is ⌊α n / (1 + α)⌋, so that
+    |F| / |R ∪ F| = α. If there are fewer than 2 k candidates, k is half of their number. Finally, k is rounded down to
+    a multiple of ``options.requests``.
 
     Parameters
     ----------
+    samples
+        Numbers of samples, int [n].
     selection
         How strongly samples are memorised, if ``options.memorised`` needs it.
     key
@@ -137,9 +142,15 @@ def split_set(
 def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, options: Options, seed: int) -> Membership:
     """Return the memberships of all models of a block.
 
-    ``splits[0]`` are the splits of the game, ``splits[1]`` those of shadow models. Each split is (R, F, T): the numbers
-    of retained, forgotten and held-out samples. If there are several requests, the samples of F and of T are assigned
-    to them in their order.
+    If there are several requests, the first samples of F and of T belong to the first request, and so on.
+
+    Parameters
+    ----------
+    block
+        The block's number.
+    splits
+        First the splits of the game's models, then the splits of shadow models. Each split is (R, F, T): the numbers of
+        retained, forgotten and held-out samples.
     """
     # For each model: its half (0: game, 1: shadow), the number of its split, (R, F, T), and its number in the split.
     plan: list[tuple[int, int, tuple[Any, ...], int]] = []

@@ -35,11 +35,23 @@ def table(
     path: str | Path, columns: tuple[str, ...] | None = None, *, text: Collection[str] | None = None,
     whole: Collection[str] = (),
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Read csv with exactly these ``columns``, or with any columns if None: return column → value for each row.
+    """Read csv: return column → value for each row. Empty lines are left out.
 
-    Values of the columns in ``text`` (None: of all columns) stay text, without the apostrophe that `inert` adds. Values
-    of the columns in ``whole`` become int. Those of all other columns become float, NaN where a cell is empty. Empty
-    lines are left out. Raises ArtifactError that names the file.
+    Values are float, NaN where a cell is empty, except in the columns of ``text`` and ``whole``.
+
+    Parameters
+    ----------
+    columns
+        The columns that the file must have, in this order; None: any.
+    text
+        Columns whose values stay text, without the apostrophe that `inert` adds; None: all columns.
+    whole
+        Columns whose values become int.
+
+    Raises
+    ------
+    ArtifactError
+        If the file cannot be read, or has other columns.
     """
 
     def real(cell: str) -> float:

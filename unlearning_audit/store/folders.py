@@ -21,7 +21,7 @@ def digest(folder: Path) -> str:
     """Return the SHA-256 over the names and contents of all files below a folder, hexadecimal.
 
     A file whose size, times and inode are as in the file of known hashes (`CONTENTS`) is not read again; new hashes are
-    added to that file. Exchanging two files of one size and date changes their inodes and the times of these changes.
+    added to that file. Two files of equal size and date that were exchanged are read again, as their inodes changed.
     """
     cache, key = _known_hashes(), str(folder.resolve())
     before, now = cache.get(key, {}), {}

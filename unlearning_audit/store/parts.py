@@ -18,7 +18,8 @@ def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict[
     Parameters
     ----------
     folder
-        The folder of the present job. Folders beside it are searched whose names differ from its name in the key alone.
+        The folder of the present job, whose name ends with a hyphen and the job's key. The folders beside it are
+        searched that have the same name with any key.
     keys
         Name of each attack or metric → the key of its results.
     """

@@ -42,12 +42,12 @@ def light_arrow() -> Iterator[ModuleType]:
 def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[str, str] | None = None) -> None:
     """Write ``scores.parquet``.
 
-    Columns of equal length: ``attack`` and ``form`` (str; the form says from which models the attack learned, such as
-    "trained"), ``model`` int32, ``index`` int32 (the sample), ``role`` (str: forget, heldout, retain or test),
-    ``score`` float64 (higher = more likely a forgotten member), ``decision`` bool.
-
     Parameters
     ----------
+    columns
+        Name → values, all of equal length: ``attack`` and ``form`` (str; the form says from which models the attack
+        learned, such as "trained"), ``model`` int32, ``index`` int32 (the sample), ``role`` (str: forget, heldout,
+        retain or test), ``score`` float64 (higher = more likely a forgotten member), ``decision`` bool.
     failed
         Attack → why it has no scores.
     """
