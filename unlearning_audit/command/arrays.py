@@ -18,7 +18,9 @@ import yaml
 
 from unlearning_audit.comparisons import sensitivity
 from unlearning_audit.evaluation import external as reader
-from unlearning_audit.evaluation import records, rows, verdicts
+from unlearning_audit.evaluation import records as record_lists
+from unlearning_audit.evaluation import rows
+from unlearning_audit.evaluation import verdicts as verdict_files
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.protocols import external
 from unlearning_audit.report import failures, words
@@ -55,20 +57,22 @@ class Picture:
 
 @dataclass(repr=False)
 class Audit:
-    """The results of `audit`: tables, figures and the report.
-
-    A notebook shows the verdicts.
-
-    ``folder`` holds all files; a temporary folder is removed with this object.
+    """The results of `audit`: tables, figures and the report. A notebook shows the verdicts.
 
     Parameters
     ----------
+    folder
+        The folder of all files; a temporary one is removed with this object.
     failures
         One line for each attack or metric that failed; all others were computed.
     doubts
         One line for each thing about the arrays that is implausible, such as samples in another order.
     remarks
-        One line for each other thing to know about them.
+        One line for each other thing to know about the arrays.
+    _scores
+        Method → path, below the folder, of its file of attacks' scores.
+    _temporary
+        The temporary folder, kept only so that it lives as long as this object; None for a folder of the user.
     """
 
     folder: Path
@@ -83,9 +87,10 @@ class Audit:
         """All numbers, one in each row; metrics and attacks that failed have none. A row whose metric is "doubt" or
         "remark" has only a note.
 
-        Columns are ``method`` and the fields of `Row`: ``attack`` and ``metric``; ``value``, with ``ci_low`` and
-        ``ci_high`` (95 %) and ``n``, of how many; ``note``, which says why a value is missing; and those that say what
-        the number is of, such as ``role`` (of the samples) and ``pair``.
+        The columns are ``method`` and the fields of `Row`: ``attack`` and ``metric``; the ``value``, the limits of its
+        95 % interval (``ci_low``, ``ci_high``), and ``n``, the number of samples, pairs or models over which it is a
+        mean; a ``note``, which says why a value is missing; and columns that say what the number is of, such as
+        ``role`` (of the samples) and ``pair``.
         """
         records = rows.read_study(self._results / "metrics.csv")  # numbers, and failures, which are left out below
         table = [(record.method, *astuple(record.row)) for record in records if isinstance(record.row, rows.Row)]
@@ -99,8 +104,8 @@ class Audit:
         Empty if no metric that decides could be computed.
         """
         paths = sorted(self.folder.glob("results/comparisons/*/verdicts.csv"))
-        lines = [line for path in paths for line in verdicts.read(path, verdicts.VERDICTS)]
-        return pandas.DataFrame(lines, columns=verdicts.VERDICTS)
+        lines = [line for path in paths for line in verdict_files.read(path, verdict_files.VERDICTS)]
+        return pandas.DataFrame(lines, columns=verdict_files.VERDICTS)
 
     @cached_property
     def records(self) -> pandas.DataFrame:
@@ -124,14 +129,14 @@ class Audit:
 
     @cached_property
     def recognised(self) -> pandas.DataFrame:
-        """Each forgotten sample with its p-value under the hypothesis that it was never seen, and whether it is still
-        recognised at a false discovery rate of 10 % of a list (docs/metrics.md).
+        """Each forgotten sample with its p-value under the hypothesis that it was never seen, and whether it is on the
+        list of samples that are still recognised (docs/metrics.md). The list has a false discovery rate of 10 %.
 
         The most exposed samples have their picture or values.
         """
         # `forgotten` keeps the rows on forgotten samples; records.csv has other rows of samples too.
-        lines = filter(records.forgotten, records.read(self._results / "records.csv", records.UNION))
-        return pandas.DataFrame(lines, columns=["method", *records.COLUMNS])
+        lines = filter(record_lists.forgotten, record_lists.read(self._results / "records.csv", record_lists.UNION))
+        return pandas.DataFrame(lines, columns=["method", *record_lists.COLUMNS])
 
     def figure(self, name: str = "verdicts") -> Picture:
         """Return a figure of the report, which a notebook shows. Raises ValueError for an unknown name."""
@@ -150,8 +155,8 @@ class Audit:
 
     @property
     def matrix(self) -> pandas.DataFrame:
-        """The verdicts in words, one in each row, with the reason if there is no distance (`_reason`). Without any
-        verdict, the values of Q."""
+        """The verdicts in words, one in each row, with a note if a distance is missing or rests on an assumption
+        (`_reason`). Without any verdict, the values of Q instead."""
         if not len(self.verdicts):
             numbers = self.metrics.query("metric == 'q'")[["method", "attack", "value", "ci_low", "ci_high", "note"]]
             return numbers.set_index("method")
@@ -202,8 +207,8 @@ def _advice(verdicts: pandas.DataFrame) -> list[str]:
 
 
 def _reason(verdict: Mapping[str, Any]) -> str:
-    """Return why there is no distance in a row of the table of verdicts. If there is one, return the assumption on
-    which the verdict rests; "" without an assumption.
+    """Return the note on a row of the table of verdicts: with a distance, the assumption on which the verdict rests (""
+    if there is none); without a distance, the reason why it is missing.
 
     A method that failed is treated like one with a distance, because its failure is shown elsewhere.
     """
@@ -247,9 +252,11 @@ def audit(
         The class of every sample, from 0 on.
     forget : array, bool [models, samples] or [samples]
         Which samples each model was to forget.
-    train, heldout : array, bool [models, samples] or [samples], optional
-        Which samples each model was trained on before unlearning, and which it never saw although they come from the
-        same distribution. One of the two is needed unless all samples are to be forgotten.
+    train : array, bool [models, samples] or [samples], optional
+        Which samples each model was trained on before unlearning. This or ``heldout`` is needed, unless all samples are
+        to be forgotten.
+    heldout : array, bool [models, samples] or [samples], optional
+        Which samples each model never saw although they come from the same distribution.
     test : array, bool [samples], optional
         Which samples are the test part.
     weight : array, float [samples], optional
@@ -388,8 +395,8 @@ def _about_arguments(sentence: str) -> str:
 
 
 def _write(arrays: Mapping[str, np.ndarray]) -> None:
-    """Save the arrays (path → array), and delete the files and empty folders that an earlier call left in the same
-    folder."""
+    """Delete the files and empty folders that an earlier call left in the working directory, and save the arrays, path
+    → array, there."""
     for path in ARGUMENTS:
         Path(path).unlink(missing_ok=True)
     for folder in {Path(path).parent for path in ARGUMENTS} - {Path(path).parent for path in arrays}:
@@ -460,7 +467,8 @@ def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) 
 
 def _messages(place: Path, method: str) -> Iterator[list[str]]:
     """Yield three lists of lines from the results in the folder ``place``: the failures of the run, the doubts about
-    models, and the remarks, each line once. They call the audited models target, and not by the path of their files."""
+    models, and the remarks, each line once. The lines call the audited models target, not by the path of their
+    files."""
     records = rows.read_study(place / "results" / STUDY / "metrics.csv")  # numbers, notes of models, and failures
     intact = [record.row for record in records if isinstance(record.row, rows.Row)]
     # The keys are the notes of either kind, each once and in order.

@@ -9,12 +9,12 @@ def run(folders: list[str], csv: str) -> None:
     Parameters
     ----------
     folders
-        Those of the results.
+        The folders of results.
 
     Raises
     ------
     ValueError
-        For fewer than two, and for one without a finished study.
+        For fewer than two folders, and for a folder without a finished study.
     """
     from unlearning_audit.report import compare, ending
 

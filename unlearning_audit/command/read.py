@@ -73,17 +73,21 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     """Write a study that audits logits in files of arrays, and copies of these arrays beside it; return the ``study``'s
     file.
 
-    "" means that none were. Raises ValueError with one sentence for what is missing or does not fit.
+    Each file of logits has [models, samples, classes] or, for one model, [samples, classes]; several files are several
+    models. Raises ValueError with one sentence for what is missing or does not fit.
 
     Parameters
     ----------
-    target, retrain, none
-        Files of logits [models, samples, classes] or [samples, classes] after unlearning, after retraining and before
-        unlearning; several files are several models.
+    target
+        Files of logits after unlearning.
+    retrain
+        Files of logits of retrained models.
+    none
+        Files of logits before unlearning.
     labels
-        File of the classes.
+        The file of the classes.
     heldout
-        File that says which samples were held out; all others were to be forgotten.
+        The file that says which samples were held out; all others were to be forgotten. "" if none were held out.
     """
     import numpy as np
     import yaml
@@ -175,7 +179,7 @@ def attempt(file: str, place: str, options: dict[str, Any]) -> str:
     Parameters
     ----------
     options
-        Those of the reader.
+        The options of the reader.
 
     Raises
     ------

@@ -55,8 +55,8 @@ class Protocol:
     attacked
         A study of this protocol must name attacks, which score the models.
     own_rows
-        It may name attacks, each of which learns from other samples of the audited model itself, so that shadow models
-        are not needed.
+        A study of this protocol may name attacks, each of which learns from other samples of the audited model itself,
+        so that shadow models are not needed.
     counts
         Options that state numbers of blocks. They do not change a block, so adding blocks keeps the names of results.
     references
@@ -150,7 +150,7 @@ class Quantity:
     Parameters
     ----------
     label
-        Its printed name (empty: the name with spaces); a * in it stands for the text in the name.
+        The printed name of the quantity (empty: the name with spaces); a * in it stands for the text in the name.
     better
         "higher", "lower", or "" if neither.
     reading
@@ -166,11 +166,12 @@ class Quantity:
     attacks
         Names in the column attack of this metric's rows, besides the study's attacks.
     columns
-        Its columns in the headline table.
+        The columns of the headline table that show the quantity.
     comparisons
-        How the meta-evaluation uses it.
+        How the meta-evaluation uses the quantity.
     printed
-        Its name in papers' tables, if it differs, with {role}, {protocol} and {on_target} ("_on_" and the target).
+        The name of the quantity in papers' tables, if it differs, with {role}, {protocol} and {on_target} ("_on_" and
+        the target).
     unsigned
         Papers' tables print its absolute value.
     setting

@@ -22,7 +22,7 @@ def isolated(
 ) -> dict[str, Any]:  # fmt: skip
     """Call ``function`` in a fork of this process, and return the plain values and arrays that it returns.
 
-    With ``trace``, the traceback of an error is printed, and that of a defect always.
+    The traceback of a defect is always printed, and with ``trace`` the traceback of any other error, too.
 
     Raises PluginError if the fork crashed, ended itself or took too long, MachineError where memory, a disk or a card
     failed, NoAnswerError and ValueError as the function does, and RuntimeError for any other error.

@@ -25,7 +25,7 @@ class Kind:
     Parameters
     ----------
     noun
-        Its name in sentences.
+        The name of the kind in sentences.
     parts
         What each file defines; names in capitals are constants. ``class Options(Settings)`` may be left out.
     takes
@@ -228,8 +228,8 @@ def lacking(offers: tuple[str, ...], name: str, file: str | None = None, kind: s
 
 @functools.cache
 def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the library's metrics that are computed by default with these ``offers``: their ``DEFAULT`` names one of
-    them, and nothing is lacking. The metrics are in the order of ``offers``."""
+    """Return the library's metrics that are computed by default with these ``offers``: their ``DEFAULT`` names an offer
+    among them, and nothing that they need is lacking. They are in the order of ``offers``, then of their names."""
     wanted = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
     # (Place of the offer, name of the metric): sorted, they are in the order of offers, then by name.
     places = [(offers.index(offer), name) for name, some in wanted.items() for offer in some if offer in offers]

@@ -34,8 +34,9 @@ MARKS = {tokenize.INDENT: BEGINS, tokenize.NEWLINE: ENDS, tokenize.DEDENT: "}"}
 def _read(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
     """Return the digest of a file's code and the names of the modules that it imports.
 
-    A name of a relative import begins with a point for each level above. ``stamp``, the file's size and time, makes an
-    edited file a new entry of the cache.
+    Constants that only planning and display read do not count (`_without_records`), and neither do comments and
+    docstrings. A name of a relative import begins with a point for each level above. ``stamp``, the file's size and
+    time, makes an edited file a new entry of the cache.
     """
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     text = _without_records(text, declarations.RECORDS if _ours(path) else ("PROTOCOL", "QUANTITIES"))
@@ -90,10 +91,10 @@ def _ours(path: Path) -> bool:
 
 @functools.cache
 def _files(path: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
-    """Return the files that Python runs for the file at ``path``, each once: those of the packages around it, and those
-    of the library and its scripts among the modules ``names`` that it imports.
+    """Return the files that Python runs for the file at ``path``, each once: the files of the packages around it, then,
+    of the modules ``names`` that it imports, the files of modules that belong to the library or its scripts.
 
-    Looking for them takes longer than anything else in planning, so they are cached.
+    Looking for these files takes longer than anything else in planning, so they are cached.
     """
     files = [around / "__init__.py" for around in imports.packages_around(path)[:-1]]  # the last is no package
     for name in names:
@@ -160,8 +161,8 @@ def contents(file: Path | None, depends: Iterable[str | Path]) -> dict[str, str]
     """Return path → digest of the present content, by which `folders.unchanged` finds files that were edited during a
     run.
 
-    The paths are those of a user's ``file`` (None: no file), of the modules outside the library that it imports, and
-    those in ``depends``.
+    The paths are a user's ``file`` (None: no file), the modules outside the library that it imports, and the files and
+    folders in ``depends``.
     """
     code = [] if file is None else [path for path in modules(file) if not _ours(path)]
     return {str(path): folders.content(Path(path)) for path in (*code, *depends)}

@@ -28,7 +28,7 @@ FORMS = ("trained", "unlearned", "both", "own", "seen")
 
 
 def scenario(scenario: Scenario) -> None:
-    """Raise StudyError (``joint``) if the fields of a scenario contradict each other."""
+    """Raise StudyError if the fields of a scenario contradict each other or files that they name."""
     _check_tuning(scenario)
     if scenario.recipe.dp is not None and scenario.model.options.get("norm") == "batch":
         raise _joint(("model", "norm"), "must not be batch with recipe.dp, which clips samples one by one; use group")
@@ -122,8 +122,8 @@ def spreads(given: Iterable[str], scenarios: Iterable[Scenario]) -> None:
 
 
 def display(kind: str, name: str, stated: Table | Figure, scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError if a table or figure has the name of one that every study has, or names a scenario, axis, metric
-    or attack that does not exist; and for a figure that does not suit its kind (`_check_figure`).
+    """Raise StudyError if a table or figure has the name of one that every study has, if a figure does not suit its
+    kind (`_check_figure`), or if the table or figure names a scenario, axis, metric or attack that does not exist.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def display(kind: str, name: str, stated: Table | Figure, scenarios: Iterable[Sc
     stated
         The fields that the study states.
     scenarios
-        Those of the study.
+        The scenarios of the study.
     """
     where, scenarios = (kind, name), list(scenarios)
     names = list(dict.fromkeys(s.name for s in scenarios))
@@ -170,11 +170,11 @@ def _check_figure(figure: Figure, where: tuple[str, str], axes: set[str]) -> Non
     Parameters
     ----------
     figure
-        Its fields in the study.
+        The fields of the figure in the study.
     where
-        Its path there, ("figures", name).
+        The path of the figure in the study, ("figures", name).
     axes
-        The axes of its scenarios.
+        The axes of the figure's scenarios.
     """
     reads = registry.declared("report/figures", figure.kind, constant_name="READS")
     needs = registry.declared("report/figures", figure.kind, constant_name="NEEDS")

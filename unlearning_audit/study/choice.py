@@ -52,9 +52,9 @@ class Plugin:
     depends
         Files and folders that the user's file reads.
     time_limit
-        Seconds after which it is ended.
+        Seconds after which the job of the plug-in is ended.
     tune
-        How a method is tuned, with the whole space, if it is.
+        How a method is tuned, with the whole space; None if it is not tuned.
     """
 
     name: str
@@ -84,28 +84,20 @@ LIMITED = ("methods", "attacks", "metrics")
 
 
 def several(kind: str, raw: dict[str, dict[str, Any] | None]) -> dict[str, Plugin]:
-    """Return the methods, attacks or metrics of a study by the names that it gives them.
-
-    Raises StudyError.
+    """Return the methods, attacks or metrics of a study by the names that it gives them. Raises StudyError.
 
     Parameters
     ----------
-    raw
-        Name → options.
     kind
         "methods", "attacks" or "metrics".
+    raw
+        Name → options.
     """
-    plugins = {}
-    for name, options in raw.items():
-        options = {"name": name, **(options or {})}
-        plugins[name] = choose(kind, options, kind, name)
-    return plugins
+    return {name: choose(kind, {"name": name, **(options or {})}, kind, name) for name, options in raw.items()}
 
 
 def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = ()) -> Plugin:
-    """Return the plug-in that the mapping ``raw`` names, with all its options.
-
-    Raises StudyError.
+    """Return the plug-in that the mapping ``raw`` names, with all its options. Raises StudyError.
 
     Fields named in ``beside`` are not options and are ignored.
 
@@ -225,7 +217,7 @@ def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], path_of
     where
         The path of the plug-in in the study.
     path_of_name
-        That of its name.
+        The path of the plug-in's name in the study.
     """
     if not isinstance(file, str):
         raise StudyError((*where, "file"), f"must be the path of a Python file, found {messages.as_yaml(file)}")

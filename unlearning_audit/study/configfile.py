@@ -77,6 +77,7 @@ class _SafeLoader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
     """A YAML loader that raises StudyError for a key given twice; PyYAML's own silently keeps the last."""
 
     def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        """Return the mapping as PyYAML does, after checking that no key is given twice."""
         node = super().compose_mapping_node(anchor)
         lines: dict[str, int] = {}
         for key, _ in node.value:

@@ -17,11 +17,16 @@ PLUGIN_FIELDS = ("methods", "attacks")
 
 @dataclass(frozen=True)
 class Step:
-    """One value of an axis: its ``label``, and the ``overrides`` that it makes, which stand at the path ``where`` of
-    the file.
+    """One value of an axis, and what it changes.
 
     Parameters
     ----------
+    label
+        The value in words.
+    where
+        The path in the study's file at which the value stands.
+    overrides
+        The fields that the value sets.
     inside
         The overrides set single fields of methods or attacks and keep their other fields.
     """
@@ -35,8 +40,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Variant:
-    """A scenario at one point of its axes: ``axes``, axis → label of its value there; the merged ``fields``; and the
-    ``layers`` that they come from, (path in the study, mapping of fields), of which a later one takes precedence."""
+    """A scenario at one point of its axes.
+
+    Parameters
+    ----------
+    axes
+        Axis → label of its value at this point.
+    fields
+        The merged fields.
+    layers
+        The mappings of fields that were merged, each with its path in the study. A later one takes precedence.
+    """
 
     name: str
     axes: dict[str, str]
@@ -49,10 +63,11 @@ class Variant:
         return ";".join(f"{axis}={label}" for axis, label in self.axes.items())
 
     def blame(self, error: StudyError) -> StudyError:
-        """Return ``error`` with the path of the layer to blame before its own: the last layer that sets the field.
+        """Return ``error`` with the path of the layer to blame before its own.
 
-        If none sets it, for example because it is missing, the layer with most of the field's path is taken. The
-        scenario's path is taken if no layer has any of it, or if the error is in a combination of fields.
+        For an error in a combination of fields (``joint``), this is the scenario's path. For an error in one field, it
+        is the path of the last layer that sets the field. If none sets it, for example because it is missing, the layer
+        with most of the field's path is blamed, or the scenario if no layer has any of it.
         """
         if error.joint:
             at = f" (at {self.setting})" if self.axes else ""
@@ -70,8 +85,10 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any]) -> 
 
     Parameters
     ----------
-    defaults, overrides
-        The fields that all scenarios share, and those of this scenario.
+    defaults
+        The fields that all scenarios share.
+    overrides
+        The fields that this scenario states.
 
     Raises
     ------
@@ -99,8 +116,8 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any]) -> 
 
 
 def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = False) -> dict[str, Any]:
-    """Return the fields of a scenario, ``base``, with those of ``overrides`` in their place. Nested mappings are merged
-    (`_merged`), except that ``vary`` is replaced as a whole.
+    """Return the fields of a scenario, ``base``, in which the fields of ``overrides`` replace fields of the same name.
+    Nested mappings are merged (`_merged`), except that ``vary`` is replaced as a whole.
 
     Methods and attacks are replaced as a whole, too; but a list of names keeps the old options of the plug-ins that it
     names, and ``inside`` (`Step`) merges them. Raises StudyError if they are neither a list of names nor a mapping.

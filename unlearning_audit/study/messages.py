@@ -160,8 +160,8 @@ def _path(error: Mapping[str, Any], raw: Any) -> Path:
 
 
 def _allowed(model: type[Settings], path: Path, also: Iterable[str]) -> set[str]:
-    """Return the names of fields that are allowed beside the field at ``path``, for suggestions: those of the settings
-    that contain it and, if these are the ``model`` itself, ``also``."""
+    """Return the names of fields that are allowed beside the field at ``path``, for suggestions: the fields of the
+    settings that contain it and, if these settings are the ``model`` itself, ``also``."""
     names = {*model.model_fields, *also}
     for part in path[:-1]:
         field = model.model_fields.get(str(part))

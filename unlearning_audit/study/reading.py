@@ -17,7 +17,7 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
     """Check the content of a study's file, ``config``, and return the study with all scenarios expanded: one for each
     point of its axes and each request of a sequence.
 
-    Only those that the study selects (``only``) are kept.
+    At the end, only the scenarios that the study selects by its field ``only`` are kept.
 
     Raises StudyError with one sentence: the file's name, the field's path, what is wrong and what is allowed.
 
@@ -167,10 +167,11 @@ def _imported(variant: expand.Variant) -> Scenario:
         checks.data(choice.choose("data", options.data, "protocol", "data"), ("protocol", "data"))
         if options.model.get("name") not in (None, *registry.defining("models", "READS_FOLDERS")):
             choice.choose("models", options.model, "protocol", "model")
-    outside = Plugin(protocol.name, None, {})
+    outside = Plugin(protocol.name, file=None, options={})  # stands for the data and the model, which are not known
     scenario = Scenario(
-        variant.name, variant.setting, variant.axes, outside, DataChoice(), outside, fields.recipe, protocol,
-        {name: Plugin(name, None, {}) for name in names}, choice.several("attacks", fields.attacks), _metrics(fields),
+        variant.name, variant.setting, variant.axes, data=outside, use=DataChoice(), model=outside,
+        recipe=fields.recipe, protocol=protocol, methods={name: Plugin(name, file=None, options={}) for name in names},
+        attacks=choice.several("attacks", fields.attacks), metrics=_metrics(fields),
     )  # fmt: skip
     checks.needs(scenario)
     return scenario

@@ -32,7 +32,7 @@ def steps(scenario: Scenario) -> Iterator[Scenario]:
     only one.
 
     In a sequence, each method that unlearns is present twice: under its name for one request after the other, and under
-    a name that ends in `TOGETHER` for all requests until then at once.
+    a name that ends in `TOGETHER` for all requests so far at once.
     """
     if _number_of_requests(scenario) == 1:
         yield scenario

@@ -64,8 +64,8 @@ def outputs_of(
     # A token that is only read, such as that of a prompt, is stored as ~token, which is negative. The first token is
     # never scored, so the second tells whether a sample has a prompt.
     if generations and rows.tokenizer is not None and (rows.x[:, 1] < 0).any():
-        # `queried` draws with the seeds of the models. With one seed for all, every model in every population continues
-        # the same test samples, and the same retained samples as far as the models retain the same.
+        # `continued_samples` draws with the seeds of the models. With one seed for all, every model in every
+        # population continues the same test samples, and the same retained ones as far as models retain the same.
         with_one_seed = replace(member, seed=np.zeros(len(paths), np.int64))
         chosen = continued_samples(with_one_seed, samples.part, generations)
         # Rows of parts 0 and 1 are samples, those of part 2 views. −1 stands for no sample.

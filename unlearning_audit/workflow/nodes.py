@@ -42,7 +42,7 @@ class Node:
     inputs, outputs
         Role → path or list of paths.
     awaited
-        Those inputs whose nodes have jobs of their own.
+        The inputs whose nodes have jobs of their own.
     parents
         The nodes of the inputs, by name.
     within
@@ -67,9 +67,23 @@ class Node:
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """The files of one method in one scenario: its numbers, effects and records, its scores (None without
-    attacks), and its data. ``unlearned``, ``originals`` and ``splits`` are the logits after and before unlearning and
-    the memberships, one file for each batch of models."""
+    """The files of one method in one scenario.
+
+    Parameters
+    ----------
+    metrics, effects, records
+        The files of numbers, of effects, and of recognised records.
+    scores
+        The file of attacks' scores; None without attacks.
+    unlearned
+        For each batch of models, the file of logits after unlearning.
+    originals
+        For each batch of models, the file of logits before unlearning.
+    splits
+        For each batch of models, the file of memberships.
+    data
+        The file of samples.
+    """
 
     scenario: Scenario
     method: str

@@ -255,7 +255,7 @@ def write_outputs(
             logits_of_files[members] = logits_of_stack[places]
             facts |= {"device": stack.device, "engine": type(stack.engine).__name__.lower()}
             facts |= {"privacy": stack.privacy} if stack.privacy else {}
-    Logits(logits_of_files, np.arange(len(data.y)), data.y).write(logits, first)
+    Logits(logits=logits_of_files, index=np.arange(len(data.y)), y=data.y).write(logits, first)
     return facts | device_facts(facts["device"])
 
 

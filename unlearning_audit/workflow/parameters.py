@@ -223,6 +223,7 @@ def described(case: CaseFiles) -> dict[str, Any]:
     print."""
     scenario = case.scenario
     method = scenario.methods[case.method]
+    # Options of methods by which rows of published tables differ.
     variant = {name: method.options[name] for name in ("variant", "forget_order") if name in method.options}
     file = method.file or method.options.get("file")
     return {

@@ -66,7 +66,7 @@ class External(Judged):
             plugins += [("data", options.data), ("models", model)]
         return self.plan.add(
             "external", f"{self.scenario.protocol.name}-{label}", settings, {},
-            [(plugin_kind, Plugin(entry["name"], entry.get("file"), {})) for plugin_kind, entry in plugins],
+            [(plugin_kind, Plugin(entry["name"], entry.get("file"), options={})) for plugin_kind, entry in plugins],
             place={"files": {name: str(path) for name, path in files.items()},
                    "contents": {str(path): content[name] for name, path in files.items()}},
         )  # fmt: skip

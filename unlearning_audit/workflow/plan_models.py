@@ -72,8 +72,8 @@ def after_request(request: int) -> list[str]:
 
 
 def _unlearning_settings(train: Node, method: Plugin) -> dict[str, Any]:
-    """Return the settings of a job in which a method unlearns the models of the job ``train``: those of the training,
-    the method with its options, and, for a user's function (option ``file``), the digest of its code."""
+    """Return the settings of a job in which a method unlearns the models of the job ``train``: the settings of the
+    training, the method with its options, and, for a user's function (option ``file``), the digest of its code."""
     file = method.options.get("file")
     code = {"method_code": source.digest(Path(file))} if file else {}
     return {**train.settings, "method": method.name, "method_options": method.options, **code}
@@ -353,7 +353,7 @@ class Models:
                 nodes.append(self.plan.add(
                     "signals", f"{node.label}-{signal}", {**of_model, "signal": signal, **settings},
                     {"data": [self.data], "splits": [memberships], "models": [node]},
-                    [("models", self.scenario.model), ("signals", Plugin(signal, None, {}))],
+                    [("models", self.scenario.model), ("signals", Plugin(signal, file=None, options={}))],
                     place=self._place(), within=node,
                 ))  # fmt: skip
         return nodes
@@ -383,12 +383,12 @@ class Models:
         if name in self.shams:
             other = self.shams[name]
             like = [self._add_method(requests, train, other)] if other else []
-            return self._add_unlearning(requests[-1], train, train, name, at_once=several, like=like)
+            return self._add_unlearning(requests[-1], train, before=train, name=name, at_once=several, like=like)
         if several and (name in self.scenario.at_once or method.name == "retrain"):
-            return self._add_unlearning(requests[-1], train, train, name, at_once=True)
+            return self._add_unlearning(requests[-1], train, before=train, name=name, at_once=True)
         tuned = [self._add_tuning(method, name, method.tune)] if method.tune else []
         for splits in requests:  # each request changes the models that the preceding one left
-            models = self._add_unlearning(splits, train, models, name, tuned)
+            models = self._add_unlearning(splits, train, before=models, name=name, tuned=tuned)
         return models
 
     @functools.cached_property
@@ -429,7 +429,7 @@ class Models:
         population = next(iter(self._populations()))
         # There is one node of memberships, because a scenario with tuned methods has no sequence of requests.
         (splits,), train = trials._add_batch(population, list(range(tune.pairs)))
-        retrained = trials._add_unlearning(splits, train, train, "retrain")
+        retrained = trials._add_unlearning(splits, train, before=train, name="retrain")
         attacks, metrics = self._trial_plugins(tune.objective)
         settings = {
             **_unlearning_settings(train, method),

@@ -180,9 +180,9 @@ class Judged(Models):
         files = metrics.outputs
         self.plan.cases.append(
             CaseFiles(
-                self.scenario, method, files["metrics"], files["effects"], files["records"],
-                files["scores"] if self.scenario.attacks else None, unlearned, trained,
-                [node.outputs["membership"] for node in splits], data.outputs["data"],
+                self.scenario, method, metrics=files["metrics"], effects=files["effects"], records=files["records"],
+                scores=files["scores"] if self.scenario.attacks else None, unlearned=unlearned, originals=trained,
+                splits=[node.outputs["membership"] for node in splits], data=data.outputs["data"],
             )
         )  # fmt: skip
 

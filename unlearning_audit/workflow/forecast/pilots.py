@@ -20,10 +20,18 @@ NUMBERS = (*MODELS, "shadow_models_per_split", "shadow_blocks", "target_blocks")
 
 @dataclass(frozen=True)
 class Size:
-    """The size of the comparison ``node``: its number of ``blocks`` (models that are drawn together, such as a pair),
-    and of ``models`` per split or block.
+    """The size of a comparison.
 
-    Comparisons of equal ``kind`` have the same data, model, recipe and protocol.
+    Parameters
+    ----------
+    node
+        The name of the comparison's node.
+    kind
+        A text; comparisons of equal kind have the same data, model, recipe and protocol.
+    blocks
+        The number of blocks: models that are drawn together, such as a pair.
+    models
+        The number of models per split or block.
     """
 
     node: str
