@@ -23,10 +23,14 @@ def tune(
 
     Parameters
     ----------
-    splits, trained
-        One file of memberships, and one of the models before unlearning.
-    originals, retrained
-        One file of the logits of the models before unlearning, and one of the logits of retrained models.
+    splits
+        One file, the memberships.
+    trained
+        One file, the models before unlearning.
+    originals
+        One file, the logits of these models.
+    retrained
+        One file, the logits of retrained models.
     base
         At most one file, the weights that training starts from.
     """

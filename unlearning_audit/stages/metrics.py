@@ -35,12 +35,14 @@ def metrics(
 
     Parameters
     ----------
-    scores, metrics
-        The files to write the scores of attacks and the numbers of metrics to.
+    scores
+        The file to write: scores of attacks.
+    metrics
+        The file to write: numbers of metrics.
     effects
-        The file to write what each model and sample adds to the numbers that decide verdicts to.
+        The file to write: what each model and sample adds to the numbers that decide verdicts.
     records
-        The file to write the list of forgotten records to that are still recognised.
+        The file to write: forgotten records that are still recognised.
     place
         For "attacks" and for "metrics" three mappings by name: the "keys", the users' "files" and the users' time
         limits ("terms").

@@ -37,10 +37,16 @@ class Campaign:
 
     Parameters
     ----------
-    data, splits, trained
-        The files of samples, of memberships, and of weights before unlearning.
-    originals, retrained
-        The files of logits before unlearning, and of logits after retraining.
+    data
+        The file of samples.
+    splits
+        The file of memberships.
+    trained
+        The file of weights before unlearning.
+    originals
+        The file of logits before unlearning.
+    retrained
+        The file of logits of retrained models.
     settings
         The settings of the stage ``tune``: method, options and their ranges, attacks, metrics.
     place

@@ -71,8 +71,12 @@ class CaseFiles:
 
     Parameters
     ----------
-    metrics, effects, records
-        The files of numbers, of effects, and of recognised records.
+    metrics
+        The file of numbers.
+    effects
+        The file of effects: what each model and sample adds to the numbers that decide verdicts.
+    records
+        The file of records that are still recognised.
     scores
         The file of attacks' scores; None without attacks.
     unlearned

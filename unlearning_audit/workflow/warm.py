@@ -168,8 +168,10 @@ def run(
         Where Python looks for modules.
     arguments
         The script and its arguments.
-    folder, environment
-        The working directory and the environment variables of the process that requested the fork.
+    folder
+        The working directory of the process that requested the fork.
+    environment
+        The environment variables of the process that requested the fork.
     """
     import fcntl
     import runpy
