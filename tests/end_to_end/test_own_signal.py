@@ -19,13 +19,8 @@ def read(stack, member, rows, settings):
 ATTACK = '''"""How sure a model is of any class."""
 
 import numpy as np
-from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "top_logit"
-
-
-class Options(Settings):
-    """None."""
 
 
 def score(logits, y, shadow, options, rng, top_logit):
@@ -53,3 +48,9 @@ def test_a_signal_is_one_file(finished, tmp_path):
     with (place.folder / "results/tiny/metrics.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["metric"] == "auc"]
     assert {"surest/trained", "surest/unlearned"} <= {row["attack"] for row in rows}
+
+    failing = SIGNAL.replace("stack.logits", "stack.nothing")
+    (place.tree / "unlearning_audit/signals/top_logit.py").write_text(failing)
+    place.run("--until", "collect")
+    sentence = "signals/top_logit.py line 6, in read: AttributeError"
+    assert sentence in (place.folder / "results/tiny/metrics.csv").read_text()

@@ -344,8 +344,8 @@ def _row(
     place: dict[str, str], components: Components, part: str, times: float, design: Design, *,
     factor: float = 1.0, chance: Components | None = None, varies_by: str = OF_ITSELF,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the row of one ``design``: its size, half-width (``factor`` times that of a single number), least distance
-    and variance ``components``.
+    """Return the row of one ``design``: its size, the half-width of its interval, the least distance that it detects,
+    and the variance ``components``. Margin, outcome and assumed stay empty; callers that know them fill them in.
 
     Parameters
     ----------
@@ -353,10 +353,13 @@ def _row(
         Metric, method, attack and unit of the row.
     part, times
         The design has ``times`` as much of ``part`` as the study.
+    factor
+        How many times wider the interval is because it holds for several attacks at once. ``chance`` is widened
+        already.
     chance
         The variance components if the method were retraining (None: ``components``).
     varies_by
-        What the number varies by if the method is retraining, one of `effects.CHANCES`.
+        By what the number varies if the method is retraining, for the column "chance": one of `effects.CHANCES`.
     """
     half_width = resolution.half_width(components=components.widened(factor), design=design)
     return {

@@ -140,7 +140,7 @@ class Group:
         return self.logits(likeness.evenly(np.arange(len(self.cohort.data.y))))
 
     def phi(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return φ = log p/(1 − p) of the labels that the models were trained with, float64 [models, rows].
+        """Return φ = log(p/(1 − p)) of the labels that the models were trained with, float64 [models, rows].
 
         ``rows`` bool [samples] or int64 [rows]; None: all.
         """
@@ -196,7 +196,7 @@ class Targets:
 
     @cached_property
     def phi(self) -> np.ndarray:
-        """Return φ = log p/(1 − p) of the label, float64 [models, samples]."""
+        """Return φ = log(p/(1 − p)) of the label, float64 [models, samples]."""
         return phi(logits=self.logits, y=self.labels)
 
 
@@ -207,7 +207,7 @@ def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     logits
-        [models, rows, 2]: the logits of language models, (φ, 0) with φ = log p/(1 − p).
+        [models, rows, 2]: the logits of language models, (φ, 0) with φ = log(p/(1 − p)).
     views
         int64 [samples, k]: the rows of each sample's views, −1 where there is none.
     """

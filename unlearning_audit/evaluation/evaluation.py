@@ -362,7 +362,7 @@ class Evaluation(Cohort):
         return np.flatnonzero(self.membership[self.target].queries.any(0))
 
     def phi_before(self) -> np.ndarray | str:
-        """Return φ = log p/(1 − p) of the label before unlearning, of every audited model, float64 [models, samples],
+        """Return φ = log(p/(1 − p)) of the label before unlearning, of every audited model, float64 [models, samples],
         or a sentence that says why it is missing.
 
         Audited models with the same forget set take the originals with that forget set in turn. So a single original

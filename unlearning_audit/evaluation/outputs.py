@@ -131,7 +131,7 @@ class Outputs:
         return np.stack(predictions) if predictions else np.zeros((0, self._size), np.int64)
 
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return φ = log p/(1 − p) of ``labels``, float64 [chosen models, rows]. The array is cached.
+        """Return φ = log(p/(1 − p)) of ``labels``, float64 [chosen models, rows]. The array is cached.
 
         Parameters
         ----------

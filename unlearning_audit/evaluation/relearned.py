@@ -17,7 +17,7 @@ class Relearned(Stored):
     steps
         int64 [points]: the numbers of steps of relearning, the first of them 0.
     phi
-        float32 [models, points, rows]: φ = log p/(1 − p) of the label that a model was trained with.
+        float32 [models, points, rows]: φ = log(p/(1 − p)) of the label that a model was trained with.
     right
         bool [models, points, rows]: whether the model predicts that label.
     taught

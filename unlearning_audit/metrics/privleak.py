@@ -112,8 +112,8 @@ def leak(
     Parameters
     ----------
     audited, retrained
-        float64 [models, samples]: scores, larger = more member-like; anything where a sample is neither forgotten nor
-        held out.
+        float64 [models, samples]: scores, larger = more member-like. Values of samples that are neither forgotten nor
+        held out are ignored.
     forget, heldout
         bool [models, samples].
     places
@@ -131,9 +131,10 @@ def leak(
     ratio = (1 - float(auc_audited.value.mean())) / base
     value = 100 * (ratio - 1)
     # If the AUCs change by d_audited and d_retrained, PrivLeak changes by 100·(ratio·d_retrained − d_audited)/base, to
-    # first order. So does each model deviate from the mean, and each sample influence it.
+    # first order. This gives the deviation of each model from the mean, and the influence of each sample on the mean.
+    # The next line moves the mean of this linear form to the exact value.
     linear = crossed.difference(auc_retrained.times(ratio), auc_audited).times(100 / base)
     centred = replace(linear, value=value + (linear.value - linear.value.mean()))
-    # The bounds are PrivLeak at an AUC of 1 and at an AUC of 0.
+    # The bounds are PrivLeak at an AUC of 1 and at an AUC of 0. By rounding, the value may lie just above the latter.
     n, highest = int((forget | heldout).any(0).sum()), 100 * (1 / base - 1)
     return levels.mean(centred, **places, n=n, bounds=(-100.0, max(highest, value)))

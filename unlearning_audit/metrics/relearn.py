@@ -110,8 +110,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
 
 def retrained_record(evaluation: Evaluation) -> Relearned | str:
-    """Return the record of relearning of the retrained models to compare with. If there are none, or if retraining
-    failed, return the reason, a str."""
+    """Return how the retrained models relearned what they never saw; or, as a str, why this is unknown: there are no
+    retrained models, or they failed."""
     if not evaluation.compared_relearned_files:
         return NO_RETRAINED
     try:

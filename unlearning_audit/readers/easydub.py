@@ -3,7 +3,7 @@ and the archives of its ``reproduce.py``, ``ns<noise>_seed<seed>.npz``, with the
 
 The kind ``pretrain`` is the model before unlearning, ``oracle`` one retrained without ``forget_<k>``; any other kind is
 an unlearning method of that name, with the same folders. Parts are ``retain``, ``forget`` and ``val``, which no model
-saw. A margin is z_y − log Σ exp z_c over the other classes, which is log p/(1 − p). The forget set is a list of
+saw. A margin is z_y − log Σ exp z_c over the other classes, which is log(p/(1 − p)). The forget set is a list of
 training sample numbers, ``forget_sets/…/forget_set_<k>.npy``. An archive does not say which forget set its models have.
 It is taken from the path (``forget_2``), or else from the oracles with equal numbers of samples.
 """

@@ -2,7 +2,7 @@
 or scores on all samples.
 
 ``keep.npy`` is bool [samples], or numbers of samples. Logits are ``logits/*.npy`` or ``logits.npy``, float [samples, …,
-classes] with axes of augmentations between; scores are ``scores/*.npy``, float [samples, augmentations], log p/(1 − p)
+classes] with axes of augmentations between; scores are ``scores/*.npy``, float [samples, augmentations], log(p/(1 − p))
 of the true class. Of several epochs the last is read. Labels, int [samples], are ``y_train.npy``, ``labels.npy`` or
 ``y.npy`` in the same folder or one above. One folder may also contain all models: then ``keep.npy`` and ``logits.npy``
 have an axis of models before that of samples. Coins decided who was kept, so forgotten (kept) and held-out samples are
@@ -30,7 +30,7 @@ def files(place: Path) -> list[Path]:
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model]:
     """Return one model for each ``keep.npy``, or for each of its rows. The samples that it was trained on count as the
-    ones to forget; the score "confidence" of a sample is the logit φ = log p/(1 − p) of its true class.
+    ones to forget; the score "confidence" of a sample is the logit φ = log(p/(1 − p)) of its true class.
 
     If enough models saw each sample and enough did not (`_likelihood_ratios`), each model also gets the scores "lira"
     of the likelihood-ratio attack, whose reference models are all others. Raises ValueError that names a file.
@@ -53,7 +53,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model]:
 
 
 def _keep_and_phi(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return which samples each model was trained on, bool [models, samples], and φ = log p/(1 − p) of the true class
+    """Return which samples each model was trained on, bool [models, samples], and φ = log(p/(1 − p)) of the true class
     of each sample, float64 [models, samples], the mean over augmentations.
 
     ``path``: keep.npy, beside which lie scores, which are φ itself, or logits with labels; scores are preferred.

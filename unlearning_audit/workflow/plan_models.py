@@ -292,8 +292,9 @@ class Models:
         return () if alone else ("retrain", "retrain_control")
 
     def _add_base(self) -> list[Node]:
-        """Add the job that trains one model on public text, if all others start from it (the model's option ``base`` is
-        a recipe). Return its node in a list; [] otherwise."""
+        """Add the job that pretrains one network, from which all models of the scenario start, on the public text of
+        the scenario's data. Return its node in a list; [] if the model's option ``base`` is not a recipe, which asks
+        for this job."""
         model = self.scenario.model
         if not isinstance(model.options.get("base"), dict):
             return []

@@ -8,7 +8,8 @@ import numpy as np
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.signal_files import BySample
 from unlearning_audit.plugins import registry
-from unlearning_audit.store.files import Arrays
+from unlearning_audit.plugins.guard import guard
+from unlearning_audit.store.files import Arrays, ArtifactError
 from unlearning_audit.workflow.attempt import attempt, guard_model
 from unlearning_audit.workflow.open_stack import device_facts, open_stacks
 
@@ -81,7 +82,7 @@ def signals(
         records = []  # one for each portion of models
         stacks = open_stacks(samples, membership, settings, place, models=models[0], numbers=numbers)
         for part, of_part, stack in stacks:
-            with guard_model(settings, place):
+            with guard(module.__file__, but=ArtifactError), guard_model(settings, place):
                 asked = rows if rows.ndim == 1 else rows[part]
                 result = module.read(stack, of_part, asked, settings)
                 records.append(as_stored(settings["signal"], result, asked, len(stack)))

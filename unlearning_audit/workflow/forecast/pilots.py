@@ -53,9 +53,10 @@ class Size:
 
 
 def planned(plan: Plan) -> dict[str, Size]:
-    """Return node's name → size for each comparison of a plan, without those of imported models."""
-    sizes = (_size(name, compared.origins(node)) for name, node in plan.nodes["comparisons"].items())
-    return {size.node: size for size in sizes if size}
+    """Return how many models each comparison of a plan rests on: name of its node → size. Comparisons of imported
+    models, which have no size (None), are left out."""
+    sizes = {name: _size(name, compared.origins(node)) for name, node in plan.nodes["comparisons"].items()}
+    return {name: size for name, size in sizes.items() if size}
 
 
 def recorded(root: str | Path = ROOT) -> list[Size]:
