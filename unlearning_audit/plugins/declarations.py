@@ -43,7 +43,7 @@ class Protocol:
 
     Every field has a default.
 
-    Parameters
+    Attributes
     ----------
     offers
         Names of `OFFERS` that metrics and attacks may need. They list their needs in ``NEEDS``. A metric's ``DEFAULT``
@@ -94,7 +94,7 @@ class Column:
     """A column of the headline table: its ``place`` from the left, its ``head`` and ``group``, the ``role`` of the rows
     that it shows, and whether it shows their ``interval``.
 
-    Parameters
+    Attributes
     ----------
     besides
         Whether the column is left out for swapped pairs that have a Q. Its quantity then belongs to another system,
@@ -113,7 +113,7 @@ class Column:
 class Comparison:
     """How the meta-evaluation uses a quantity: under which ``name``, and at which ``place`` of its table.
 
-    Parameters
+    Attributes
     ----------
     attack
         The attack whose rows are read ("": any).
@@ -147,7 +147,7 @@ class Comparison:
 class Quantity:
     """One number that a metric computes, in the rows whose metric is ``name`` (with * for any text).
 
-    Parameters
+    Attributes
     ----------
     label
         The printed name of the quantity (empty: the name with spaces); a * in it stands for the text in the name.
