@@ -70,21 +70,24 @@ def epsilons_of(options: Options) -> Statistic:
 
 
 def without_groups(statistic: Statistic, some: np.ndarray, others: np.ndarray, options: Options) -> np.ndarray:
-    """Return ``statistic(some, others)`` of all models, then of all but one group of models, for each group in turn:
-    float64 [1 + groups, samples].
+    """Return a jackknife of ``statistic(some, others)``: first its value on all models, then, for each group, its value
+    without the models of this group, which has models of both kinds: float64 [1 + groups, samples].
 
     Parameters
     ----------
     some, others
         float64 [models, samples]: φ of models of two kinds, such as unlearned and retrained ones.
+    options
+        ``groups``: into how many groups the models of each kind are divided.
     """
+    # For each value, the masks of the models of either kind on which it is computed.
     kept = subsets(len(some), len(others), options)
     return np.stack([statistic(some[keep], others[keep_others]) for keep, keep_others in kept])
 
 
 def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return pairs of masks, bool [unlearned] and bool [retrained], of the models that a jackknife keeps: first all
-    models, then all but one group of either kind, for each group in turn.
+    models, then all but those of one group, which has models of both kinds, for each group in turn.
 
     If leaving a group out would keep fewer than two models of a kind, the masks of all models are the only entry.
 

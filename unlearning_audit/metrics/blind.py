@@ -41,10 +41,11 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     target models: "label_overlap", "label_overlap_random" (that of random divisions), and "blind_accuracy" and
     "blind_auc" of a linear classifier.
 
-    Pixels, and the tokens of a text without their order, stand in for the embeddings of the paper. The limits are means
-    over models as well. However the models depend on one another, this makes an interval at least as wide as that of
-    the mean number. The range of random divisions is averaged in the same way. Imported samples may be known by numbers
-    only. Then only their labels are compared, and there are no rows if all labels are equal.
+    Pixels, and the tokens of a text without their order, stand in for embeddings, which the published attack
+    classifies. Limits are means over models, too. An interval is then at least as wide as that of the mean, whatever
+    the dependence between models. The limits of "label_overlap_random", which are the range of the random divisions,
+    are averaged as well. Imported samples may be known by numbers only. Then only their labels are compared, and there
+    are no rows if all labels are equal. If nothing can be computed, there is one row with the reason.
     """
     visible = bool(evaluation.data.x.size)
     if not visible and not np.ptp(evaluation.labels):

@@ -12,8 +12,11 @@ DEFAULT = "one_forget_set"
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the shares of forgotten records and of people that are recognised by comparison with retrained models; []
-    without two retrained models."""
+    """Return the share of forgotten records that are recognised by comparison with retrained models, and, where records
+    belong to people, the share of people with such a record; [] if there are fewer than two retrained models.
+
+    ``options.rate`` is the expected share of false ones among the recognised.
+    """
     return lists.summary(lists.by_retraining(evaluation, options.rate), options.rate)
 
 

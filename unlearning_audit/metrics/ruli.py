@@ -150,7 +150,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
 def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the rows of all tests on all target samples, and on each kind of them ("vulnerable", "protected") if the
-    samples are of several kinds; then the accuracy on retained vulnerable samples, if there are vulnerable ones."""
+    samples are of several kinds; then, if there are vulnerable ones, the accuracy of each model on those that it
+    retains."""
     columns = _target_samples(evaluation)
     targets, shadows = populations(evaluation, columns)
     # Kind → which target samples are of it; "" stands for all of them.
@@ -162,7 +163,7 @@ def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
         # If all samples are of one kind, its rows would repeat those of "".
         if of_kind.any() and (kind == "" or not of_kind.all()):
             lines = evaluate(targets.columns(of_kind), shadows.columns(of_kind), options, curve=CURVE)
-            table += [replace(line, target=kind) for line in lines]
+            table += [replace(line, target=kind) for line in lines]  # the field of a row that names the kind of samples
     if "vulnerable" in kinds and kinds["vulnerable"].any():
         table += _accuracy_on_vulnerable(evaluation, np.flatnonzero(columns)[kinds["vulnerable"]])
     return table

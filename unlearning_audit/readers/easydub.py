@@ -134,10 +134,10 @@ def _of_files(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_
 def _of_archive(path: Path) -> list[Model]:
     """Read the models of an archive: one for each epoch and each of the first `MODELS` models.
 
-    The file names the method, without the number of a shard. The innermost folder that names a forget set says which
-    one it is; if none does, `joined` finds it. Names of samples begin with the forget set, so `joined` also sets these
-    names, and the scores. Until then ``raw`` holds the "epoch", counted from 0; "values", part of the data → margins;
-    and "counts", part of the data → number of margins.
+    The method is the name of the file without "shard_" and a number. The forget set is named by the innermost folder
+    that names one; if none does, `joined` finds it. The names of samples begin with the forget set, which may be
+    unknown yet, so `joined` fills in names and scores later. ``raw`` holds what it needs: "epoch", counted from 0;
+    "values", part of the data → margins; and "counts", part of the data → number of margins.
     """
     arrays = _margins.archive(path)
     hints = _words.model_of_names((re.sub(r"^shard_\d+$", "", path.stem),))

@@ -56,11 +56,11 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     imported = Path(file).with_name(f"{Path(file).stem}_models")
     roles, recomputed = (_table(imported / name) for name in ("roles.csv", "recomputed.csv"))
     attacks, impossible = _attacks(numbers)
-    # The dossier explains only these two verdicts, "traces remain" and "like retraining".
-    error = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
+    # The dossier explains two verdicts, "traces remain" and "like retraining". The text goes on to columns of a table.
+    explanation = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
     text = templates.render(
         "dossier.html", most=MOST, study=plan.study.name, file=file, digest=_digest(Path(file)), seed=plan.study.seed,
-        bootstrap=plan.study.bootstrap, error=error, verdicts=_verdicts(judged), seen=_seen(judged),
+        bootstrap=plan.study.bootstrap, error=explanation, verdicts=_verdicts(judged), seen=_seen(judged),
         change=_change(judged), attacks=attacks, impossible=impossible, audited=_audited(numbers, roles),
         access=FROM_FILES if roles else FROM_LOGITS, source=_source(roles, file),
         left_out=[row["why"] for row in roles if row["role"] == "left out"],

@@ -63,7 +63,7 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
         "why": verdicts.decides(judgements, place, method, row) if row else "",
         "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
         "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
-        "worth": [_worth(gap) for name, gap in gaps.items() if name in words.UTILITY],
+        "worth": [_utility(gap) for name, gap in gaps.items() if name in words.UTILITY],
         "rows": [{name: _plain(gap[name]) for name in FIELDS} for gap in gaps.values()],
     }  # fmt: skip
 
@@ -98,8 +98,9 @@ def _distance(gap: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _worth(gap: dict[str, Any]) -> dict[str, Any]:
-    """Return the name of a measure of utility and its distance as text. ``gap``: its row in distances.csv."""
+def _utility(gap: dict[str, Any]) -> dict[str, Any]:
+    """Return {"label": the name of a measure of utility, "text": its distance from retraining with the interval, to
+    three decimals at least}. ``gap``: its row in distances.csv."""
     size = decisions.size(gap)
     return {"label": decisions.label(gap["metric"]), "text": interval(size, max(decimals([size]), 3))}
 

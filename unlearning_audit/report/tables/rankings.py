@@ -73,7 +73,7 @@ def agreement(left: Ranking, right: Ranking) -> Cell:
 
 def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
     """Return the table of an entry of a study's ``tables`` with the layout rankings: Kendall's τ between the rankings
-    of methods by one metric in every two scenarios and settings.
+    of methods by one metric, for each pair of scenarios and settings.
 
     Parameters
     ----------
@@ -83,6 +83,7 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
         Ignored, because papers print no such table.
     """
     settings = order["table"]
+    # Methods are ranked by one metric, the first that the study names.
     metric, attack, rows = (cells.listed(settings[name])[0] for name in ("metric", "attack", "where"))
     ask = cells.Ask(metric, attack, cells.place(rows))
     ranked = [rank(numbers, place, *ask) for place in lookup.places(numbers.cases)]
