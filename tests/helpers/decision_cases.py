@@ -3,7 +3,7 @@
 import math
 
 from unlearning_audit.evaluation import verdicts as files
-from unlearning_audit.report.decisions import Decisions
+from unlearning_audit.report.decisions import Decisions, Judged
 from unlearning_audit.store import tables
 
 NAN = math.nan
@@ -32,10 +32,8 @@ def decisions_on(where, *methods, needs=(), spent=0.0):
     """`Decisions` on one place."""
     lines = {line["method"]: line for line, _ in methods}
     distances = [row for _, group in methods for row in group]
-    return Decisions(
-        verdicts={where: lines}, distances={where: distances}, resolution={where: list(needs)}, ranks={where: []},
-        spent={(where, name): spent for name in lines} if spent else {},
-    )  # fmt: skip
+    costs = dict.fromkeys(lines, spent) if spent else {}
+    return Decisions({where: Judged(where, lines, distances, resolution=list(needs), spent=costs)})
 
 
 def need(method, target, times, **fields):
@@ -49,17 +47,16 @@ def need(method, target, times, **fields):
 
 def write_decisions(folder, decisions, where):
     """The entry of a study's comparisons for what `decisions_on` gives, in files."""
+    judged = decisions.at(where)
     content = {
-        "verdicts": (list(decisions.verdicts[where].values()), files.VERDICTS),
-        "distances": (decisions.distances[where], files.DISTANCES),
-        "ranks": (decisions.ranks[where], files.RANKS),
-        "resolution": (decisions.resolution[where], files.RESOLUTION),
-    }
+        "verdicts": (list(judged.verdicts.values()), files.VERDICTS), "distances": (judged.distances, files.DISTANCES),
+        "ranks": (judged.ranks, files.RANKS), "resolution": (judged.resolution, files.RESOLUTION),
+    }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     for name, (lines, columns) in content.items():
         tables.write_rows(folder / f"{name}.csv", lines, columns)
     paths = {name: str(folder / f"{name}.csv") for name in content}
-    methods = list(decisions.verdicts[where])
+    methods = list(judged.verdicts)
     return {"scenario": where[0], "setting": where[1], "methods": methods, "made": {m: [] for m in methods}, **paths}
 
 

@@ -23,7 +23,7 @@ NUMBERS = Numbers([q(entry, 0.9) for entry in CASES], CASES)
 
 def sentence_on(line, **more):
     """The sentence on method x beside good references."""
-    return sentences.method(NUMBERS, decisions_on(PLACE, *GOOD, line, **more), CASES[-1])
+    return sentences.method(NUMBERS, decisions_on(PLACE, *GOOD, line, **more).at(PLACE), CASES[-1])
 
 
 FEWER = "over-unlearned, forgotten samples look less familiar than samples never seen: advantage (kde, trained)"
@@ -65,16 +65,16 @@ def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
     note = "; ".join(["not shown: advantage", *limits])
     line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=f"{note}; the share has no interval")
     needs = [need("x", "decides_pairs", 3.0, units=4.0, unit="blocks")]
-    judged = decisions_on(PLACE, *GOOD, line, needs=needs, spent=1800.0)
+    judged = decisions_on(PLACE, *GOOD, line, needs=needs, spent=1800.0).at(PLACE)
     plan = f"if its distance is either limit of the interval, {find}, which takes about 60 min more"
-    row = judged.verdict(PLACE, "x")
-    assert verdicts.decides(judged, PLACE, "x", row) == plan
-    assert verdicts.why(judged, PLACE, "x", row) == f"not shown: advantage; {plan}; the share has no interval"
+    row = judged.verdicts["x"]
+    assert verdicts.decides(judged, "x") == plan
+    assert verdicts.why(judged, "x") == f"not shown: advantage; {plan}; the share has no interval"
     for nothing in ("neither more pairs nor more models would decide", note.replace(find, "this size finds it")):
         row["note"] = nothing
-        assert "takes" not in verdicts.why(judged, PLACE, "x", row)
+        assert "takes" not in verdicts.why(judged, "x")
     row["note"] = note.replace("4 blocks", "9 blocks", 1)
-    upper, lower = verdicts.decides(judged, PLACE, "x", row).split("; ")
+    upper, lower = verdicts.decides(judged, "x").split("; ")
     assert ("upper limit of the interval, 9" in upper, "lower limit of the interval, 4" in lower) == (True, True)
 
 
@@ -95,7 +95,7 @@ def test_no_rounding_contradicts_a_verdict():
 
 def test_what_failed_or_did_nothing_is_never_praised():
     cases, records = study()
-    numbers, judged = Numbers(records, cases), decisions_on(("plain", ""), *GOOD)
+    numbers, judged = Numbers(records, cases), decisions_on(("plain", ""), *GOOD).at(("plain", ""))
     none = "no verdict: no metric of this scenario says how far it is from retraining"
     of = [case for case in cases if case["scenario"] == "plain"]
     assert {case["method"]: text for case in of if (text := sentences.method(numbers, judged, case))} == {
@@ -117,7 +117,7 @@ def test_what_failed_or_did_nothing_is_never_praised():
     ],
 )
 def test_a_control_says_why_nothing_is_found_as_the_comparison_does(line, words, tone):
-    control = sentences.checks(decisions_on(PLACE, line, *GOOD[1:]), PLACE)["none is found out"]
+    control = sentences.checks(decisions_on(PLACE, line, *GOOD[1:]).at(PLACE))["none is found out"]
     assert (control.text.endswith(words), control.tone, "too little" in control.text) == (True, tone, False)
 
 
@@ -134,7 +134,7 @@ def judged_place():
              for dimension, times in (("today", 1.0), ("pairs", 4.0), ("pairs", 16.0), ("models", 4.0))]  # fmt: skip
     plans.append(need("x", "today", 1.0, metric="confidence", unit=TRAINING_SEEDS))
     judged = decisions_on(PLACE, *lines, needs=plans)
-    judged.ranks[PLACE] = [
+    judged.at(PLACE).ranks = [
         {"metric": "advantage", "method": "x", "distance": 0.2, "best": 3, "worst": 4, "methods": 5, "ahead": 0},
         {"metric": "advantage", "method": "none", "distance": 0.4, "best": 5, "worst": 5, "methods": 5, "ahead": 1},
     ]
@@ -167,9 +167,9 @@ def test_files_are_read_as_they_were_written_and_damage_is_named(judged_place, t
     shared, own = ["unlearn", "shared"], ["unlearn", "own"]
     entry["made"] |= {"x": [shared, own], "y": [shared]}
     ledger = [{"stage": stage, "node": node, "seconds": 10.0} for stage, node in (shared, own)]
-    again = decisions.read([entry], ledger)
-    assert (again.verdict(PLACE, "x")["share_closed"], again.main_distance(PLACE, "x")["metric"]) == (0.5, "advantage")
-    assert (again.spent[PLACE, "x"], again.spent[PLACE, "y"]) == (20.0, 10.0)
+    again = decisions.read([entry], ledger).at(PLACE)
+    assert (again.verdicts["x"]["share_closed"], again.main_distance("x")["metric"]) == (0.5, "advantage")
+    assert (again.spent["x"], again.spent["y"]) == (20.0, 10.0)
     (tmp_path / "ranks.csv").write_text("metric,method\na,b\n")
     with pytest.raises(ArtifactError, match=r"ranks\.csv: .*the columns are not metric, method, distance"):
         decisions.read([entry])
@@ -210,5 +210,5 @@ def test_a_line_says_what_its_verdict_hangs_on(verdict, note, line):
     assert (max(map(len, printed)) <= 100, line in " ".join(" ".join(printed).split())) == (True, True)
     cells = {row.label: row.cells[0].text for row in verdicts.verdicts(judged, "mine").lines}
     assert cells["x"] == line.replace("too few models, ", "")
-    spoken = sentences.method(numbers, judged, CASES[-1])
+    spoken = sentences.method(numbers, judged.at(PLACE), CASES[-1])
     assert (CHANCE if verdict == "no_yardstick" else GIVEN) in spoken

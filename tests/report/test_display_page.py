@@ -9,9 +9,10 @@ from html.parser import HTMLParser
 
 import pytest
 from markupsafe import escape
+from unlearning_audit.report import answer
 from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Numbers
-from unlearning_audit.report.page import details, embed, matrix, page
+from unlearning_audit.report.page import details, embed, page
 from unlearning_audit.report.tables import typeset
 
 from decision_cases import GOOD, decisions_on
@@ -148,31 +149,36 @@ def test_the_first_screen_is_the_answer_above_the_matrix(rendered):
         assert sign in start
     assert start.index("No method is shown to be like retraining.") < start.index("All scenarios")
     assert (start.count("extended from"), Decisions().extensions()) == (1, "")
+    methods = re.findall(r'<tr data-method="([^"]+)"', rendered[0])
+    assert methods[-3:] == ["none", "retrain", "retrain_control"]
 
 
 # ---------------------------------------------------------------- the matrix
 
-REFERENCES = ("none", "retrain", "retrain_control")
-
 
 def board_of(*methods):
-    """The matrix of one place with these methods beside good references, its verdicts and its cases."""
+    """The answer at one place with these methods beside good references, its verdicts and its cases."""
     lines = {line[0]["method"]: line for line in (*GOOD, *methods)}
     cases = [case("plain", name) | {"metrics": ""} for name in lines]
-    judged = decisions_on(("plain", ""), *lines.values())
-    return matrix.build(Numbers([], cases), judged), judged, cases
+    judged = decisions_on(("plain", ""), *lines.values()).at(("plain", ""))
+    return of_cases(judged, cases), judged, cases
+
+
+def of_cases(judged, cases):
+    """The answer at the only place."""
+    return answer.answers(Numbers([], cases), Decisions({judged.place: judged}))[0]
 
 
 def test_a_square_says_verdict_share_and_lost_use():
     scrub, neggrad = rows_of("scrub", "distinguishable", 0.2, share=0.5), rows_of("neggrad", "broken", 0.0, gap=0.3)
     board, *_ = board_of(scrub, neggrad)
-    squares = {name: board.squares[name, "plain|"] for name in ("scrub", "neggrad")}
+    squares = {name: board.squares[name] for name in ("scrub", "neggrad")}
     assert {name: (s.state.word, s.percent, s.tone, s.lost) for name, s in squares.items()} == {
         "scrub": ("traces remain", "50 %", "traces", ""),
         "neggrad": ("model damaged", "", "damaged", "−30 points of retain accuracy"),
     }
     assert squares["scrub"].on_ruler("share") == 40.0  # of a bar that reaches to 1.25
-    assert board.methods == ("scrub", "neggrad", *REFERENCES)
+    assert [line.method for line in board.lines] == ["scrub", "neggrad"]
 
 
 def test_cells_of_a_column_of_numbers_have_their_order():
@@ -199,19 +205,19 @@ def test_cells_of_a_column_of_numbers_have_their_order():
 def test_a_star_says_that_no_other_method_is_proven_to_be_nearer(ahead, stars, sentence):
     """``ahead``: how many others are proven to be nearer than a, b and c, of which all leave traces."""
     _, judged, cases = board_of(*(rows_of(name, "distinguishable", 0.2, share=0.5) for name in "abc"))
-    judged.ranks["plain", ""] = [
+    judged.ranks = [
         {"metric": metric, "method": name, "ahead": count, "distance": 0.2, "best": 1, "worst": 9, "methods": 9}
         for metric, counts in (("advantage", (0, *ahead)), ("tail_advantage", (0, 0, 0, 0)))
         for name, count in zip(("retrain", *"abc"), counts, strict=True)
     ]
-    board = matrix.build(Numbers([], cases), judged)
-    assert [name for name in "abc" if board.squares[name, "plain|"].nearest] == stars
-    assert details.build(board, judged, cases, "")["columns"]["plain|"]["nearest"] == sentence
+    board = of_cases(judged, cases)
+    assert [name for name in "abc" if board.squares[name].nearest] == stars
+    assert details.build([board], cases, "")["columns"]["plain|"]["nearest"] == sentence
     if not stars:  # one whose models are damaged leads nobody
-        judged.ranks["plain", ""][2]["ahead"] = 1
-        judged.verdicts["plain", ""]["a"]["verdict"] = "broken"
-        board = matrix.build(Numbers([], cases), judged)
-        assert [name for name in "abc" if board.squares[name, "plain|"].nearest] == ["c"]
+        judged.ranks[2]["ahead"] = 1
+        judged.verdicts["a"]["verdict"] = "broken"
+        board = of_cases(judged, cases)
+        assert [name for name in "abc" if board.squares[name].nearest] == ["c"]
 
 
 @pytest.mark.parametrize(
@@ -232,6 +238,6 @@ def test_heads_say_whether_controls_hold(lines, words, sentence):
     lacking = [line for line in lines if isinstance(line, str)]
     _, judged, cases = board_of(rows_of("scrub", "distinguishable", 0.2), *lines[len(lacking) :])
     for name in lacking:
-        del judged.verdicts["plain", ""][name]
-    state = matrix.build(Numbers([], cases), judged).columns[0].state
+        del judged.verdicts[name]
+    state = of_cases(judged, cases).state
     assert (state.sign, state.words, sentence in state.sentence) == ("✓" if words == "passed" else "–", words, True)

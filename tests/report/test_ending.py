@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from unlearning_audit.report import answer, ending, words
-from unlearning_audit.report.decisions import Decisions
+from unlearning_audit.report.decisions import Decisions, Judged
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.stats import decide
 from unlearning_audit.store.files import seal, write_json
@@ -26,8 +26,7 @@ def summary(*lines, scenarios=1):
     judged, cases = Decisions(), []
     for i in range(scenarios):
         part = decisions_on((f"scenario_{i}", ""), *GOOD, *lines)
-        judged.verdicts |= part.verdicts
-        judged.distances |= part.distances
+        judged.places |= part.places
         cases += [case(f"scenario_{i}", line["method"]) for line, _ in (*GOOD, *lines)]
     return ending.summary(Numbers([], cases), judged, "mine")
 
@@ -99,8 +98,8 @@ def test_it_is_printed_where_there_is_one_and_only_as_it_was_made(workdir):
 
 def answer_of(judges=(), nearest="", checks=()):
     """The answer on a, b and c, of which all leave traces."""
-    lines = tuple(answer.Line(name, decide.DISTINGUISHABLE, 0.2, nearest=name in nearest) for name in "abc")
-    return answer.Answer(("noisy", ""), lines, checks, judges, (-1.0, 1.0))
+    lines = {name: answer.Line(name, decide.DISTINGUISHABLE, 0.2, nearest=name in nearest) for name in "abc"}
+    return answer.Answer(Judged(("noisy", "")), "swap", lines, checks, judges, (-1.0, 1.0))
 
 
 @pytest.mark.parametrize(

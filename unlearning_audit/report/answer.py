@@ -1,25 +1,31 @@
 """Answer, for each scenario and setting: how methods rank, which is nearest to retraining, what the systems of
 evaluation conclude, and whether checks passed.
 
-The end of a run and the top of the page show this answer.
+The end of a run, the top of the page and its matrix of verdicts show this answer, so that all agree with the tables of
+a comparison.
 """
 
 import itertools
 import math
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
+from unlearning_audit.comparisons.sensitivity import reason
 from unlearning_audit.report import decisions, lookup, naming, words
-from unlearning_audit.report.decisions import Decisions, Place
+from unlearning_audit.report.decisions import Decisions, Judged, Place
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.page import sentences
 from unlearning_audit.report.tables import rankings
+from unlearning_audit.report.tables.typeset import number
 from unlearning_audit.stats import decide
 
 #: Systems disagree on a method if their ranks for it differ by this share of the number of methods, or more.
 APART = 0.5
 #: Rulers reach from 0 to this share of traces removed; 1 is retraining.
 REACH = 1.25
+#: States from the best to the worst in the matrix, where an open verdict is better than a loss.
+ORDER = (words.LIKE, words.UNKNOWN, words.TRACES, words.OVER, words.DAMAGED)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,10 @@ class Line:
         No other method is proven to be nearer to retraining.
     why
         Why there is no verdict.
+    sentence
+        What the verdict rests on.
+    number
+        The number of the line among all of a study, for links to it.
     """
 
     method: str
@@ -51,11 +61,39 @@ class Line:
     lost: str = ""
     nearest: bool = False
     why: str = ""
+    sentence: str = ""
+    number: int = 0
 
     @property
     def state(self) -> words.State:
         """The verdict as readers see it."""
         return words.state(self.verdict)
+
+    @property
+    def reference(self) -> bool:
+        """Whether this is doing nothing or retraining."""
+        return self.method in naming.BASELINES
+
+    @property
+    def tone(self) -> str:
+        """The tone of the verdict; references have none."""
+        return "" if self.reference else self.state.tone
+
+    @property
+    def percent(self) -> str:
+        """The share removed, "22 %"; "" if undefined."""
+        return "" if math.isnan(self.share) else f"{number(100 * self.share, 0)} %"
+
+    @property
+    def rank(self) -> float:
+        """A number that sorts lines from the best state to the worst, and equal states by distance from retraining.
+
+        Methods that failed come after all states, references last. An unknown distance counts as the largest.
+        """
+        # A distance is at most 9, so that a better state, 10 apart from the next, always comes first.
+        distance = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
+        state = len(ORDER) if self.verdict == decide.FAILED else ORDER.index(self.state)
+        return round(100 * self.reference + 10 * state + distance, 4)
 
     @property
     def removed(self) -> str:
@@ -95,12 +133,14 @@ class Judge:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer for one scenario and setting, ``place``.
+    """The answer for one scenario and setting, in which ``judged`` was compared.
 
     Parameters
     ----------
-    lines
-        The methods, the best first.
+    protocol
+        The protocol, as readers see it.
+    squares
+        Method → its line, references included.
     checks
         (name, tone "good", "bad" or "", sentence).
     judges
@@ -109,16 +149,50 @@ class Answer:
         The smallest and the largest Kendall's τ between two of them.
     """
 
-    place: Place
-    lines: tuple[Line, ...]
+    judged: Judged
+    protocol: str
+    squares: dict[str, Line]
     checks: tuple[tuple[str, str, str], ...]
     judges: tuple[Judge, ...] = ()
     agreement: tuple[float, float] = (math.nan, math.nan)
 
     @property
+    def key(self) -> str:
+        """The scenario and setting as the page's script knows them."""
+        return "|".join(self.judged.place)
+
+    @property
     def label(self) -> str:
-        """The scenario and setting: "budget, epsilon = 8"."""
-        return lookup.label(self.place)
+        """The scenario and setting: "budget: epsilon = 8"."""
+        return self.judged.label
+
+    @property
+    def scenario(self) -> str:
+        """The scenario as readers see it."""
+        return self.judged.place[0].replace("_", " ")
+
+    @property
+    def step(self) -> str:
+        """The setting of the axes as readers see it, "" without axes."""
+        return naming.setting(self.judged.place[1])
+
+    @property
+    def head(self) -> str:
+        """The scenario and setting as the matrix names them: "budget, epsilon = 8"."""
+        return ", ".join(filter(None, (self.scenario, self.step)))
+
+    @property
+    def lines(self) -> list[Line]:
+        """The methods, the best first, without references."""
+        return sorted((line for line in self.squares.values() if not line.reference), key=_order)
+
+    @cached_property
+    def state(self) -> sentences.State:
+        """Whether the checks passed. If the whole scenario could not be judged, the verdict of its methods says why."""
+        unjudged = [row for row in self.judged.verdicts.values() if row["verdict"] in decide.STATES]
+        if unjudged:
+            return sentences.State("–", decisions.reason(unjudged[0]), reason(unjudged[0]), "bad")
+        return sentences.state(self.judged)
 
     @property
     def passed(self) -> bool:
@@ -147,12 +221,11 @@ class Answer:
         They agree if their ranks for each method differ by less than the share `APART` of the number of methods. "" for
         fewer than two systems, or fewer than three methods that all systems rank.
         """
-        spreads = self.spreads
-        if not spreads:
+        worst, spreads = self.worst, self.spreads
+        if not worst:
             return ""
         low, high = self.agreement
         range_ = f"τ {words.plain(low, 2)} to {words.plain(high, 2)}"
-        worst = max(spreads, key=spreads.__getitem__)
         if spreads[worst] < APART * len(spreads):
             return f"The {len(self.judges)} systems rank the methods alike ({range_})."
         # The systems that rank this method highest and lowest.
@@ -161,6 +234,12 @@ class Answer:
         best, last = words.ordinal(kind.ranks[worst]), words.ordinal(strict.ranks[worst])
         systems = f"The {len(self.judges)} systems disagree on {naming.method(worst)}"
         return f"{systems}: {kind.name} ranks it {best} of {len(spreads)}, {strict.name} {last} ({range_})."
+
+    @property
+    def worst(self) -> str:
+        """The method on which the systems disagree most; "" if there are no `spreads`."""
+        spreads = self.spreads
+        return max(spreads, key=spreads.__getitem__, default="")
 
     @property
     def spreads(self) -> dict[str, int]:
@@ -178,42 +257,53 @@ class Answer:
 
 
 def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
-    """Return, for each scenario and setting with verdicts, the answer that the report shows first: a line for each
-    method, the checks, and whether systems of evaluation agree."""
-    answered = []
-    judged = [place for place in lookup.places(numbers.cases) if judgements.verdicts.get(place)]
-    for place in judged:
-        cases = [case for case in numbers.cases if lookup.place(case) == place]
-        cases = [case for case in cases if case["method"] not in naming.BASELINES]
-        lines = sorted((line(numbers, judgements, case) for case in cases), key=_order)
-        by_name = sentences.checks(judgements, place)
-        checks = tuple((words.CHECKS[name], check.tone, check.text) for name, check in by_name.items())
-        judges, agreement = _judges(numbers, place)
-        answered.append(Answer(place, tuple(lines), checks, judges, agreement))
+    """Return, for each scenario and setting with verdicts, the answer that the report shows: a line for each method,
+    the checks, and whether systems of evaluation agree."""
+    answered, number = [], itertools.count()
+    for place in lookup.places(numbers.cases):
+        judged = judgements.at(place)
+        if judged.verdicts:
+            cases = [case for case in numbers.cases if lookup.place(case) == place]
+            squares = {case["method"]: _line(numbers, judged, case, next(number)) for case in cases}
+            by_name = sentences.checks(judged)
+            checks = tuple((words.CHECKS[name], check.tone, check.text) for name, check in by_name.items())
+            protocol = cases[0]["protocol"].replace("_", " ")
+            answered.append(Answer(judged, protocol, squares, checks, *_judges(numbers, place)))
     return answered
 
 
-def line(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Line:
+def _line(numbers: Numbers, judged: Judged, case: dict[str, Any], number: int) -> Line:
     """Return the line of one case (a method in a scenario and setting) in the answer: verdict, share of traces removed,
     test accuracy above retraining, loss of utility, and why a verdict is open.
 
     A case without a verdict counts as failed. References (none, retrain, …) have no share of traces removed.
+    ``number``: that of the line.
     """
-    place, method = lookup.place(case), case["method"]
-    row = judgements.verdict(place, method)
+    method, sentence = case["method"], sentences.method(numbers, judged, case)
+    row = judged.verdicts.get(method)
     if row is None:
-        return Line(method, decide.FAILED, why=words.REASONS[decide.FAILED])
+        return Line(method, decide.FAILED, why=words.REASONS[decide.FAILED], sentence=sentence, number=number)
     reference = method in naming.BASELINES
     share, low, high = (math.nan if reference else row[f"share_{name}"] for name in ("closed", "low", "high"))
     # The distance of an accuracy is how far it lies below retraining, so its negative is how far it lies above.
-    points = -100 * judgements.by_metric(place, method).get("accuracy_test", {}).get("distance", math.nan)
-    lost, condition = decisions.loss(judgements, place, method), judgements.condition(place, method)
+    points = -100 * judged.by_metric(method).get("accuracy_test", {}).get("distance", math.nan)
+    condition = judged.condition(method)
     reason = words.DIVERGED if row["verdict"] == decide.BROKEN and numbers.failure(case) else decisions.reason(row)
     if row["verdict"] == decide.NO_YARDSTICK and condition:
         reason = ""  # the condition says what a verdict with one retrained model would rest on
-    why = ", ".join(filter(None, (reason, condition)))
-    nearest = method in judgements.leaders(place)
-    return Line(method, row["verdict"], share, low, high, points, lost=lost, nearest=nearest, why=why)
+    return Line(
+        method,
+        row["verdict"],
+        share,
+        low,
+        high,
+        points,
+        decisions.loss(judged, method),
+        method in judged.leaders(),
+        ", ".join(filter(None, (reason, condition))),
+        sentence,
+        number,
+    )
 
 
 def _order(line: Line) -> tuple[Any, ...]:
@@ -246,9 +336,9 @@ def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[fl
 
 def plain(answer: Answer) -> dict[str, Any]:
     """Return an answer as JSON values, with the sentences and texts that its properties give; NaN becomes None."""
-    lines = [lookup.finite({**asdict(line), "word": line.state.word, "removed": line.removed,
-                            "accuracy": line.accuracy}) for line in answer.lines]  # fmt: skip
-    return {
-        "label": answer.label, "lines": lines, "best": answer.best, "nearest": answer.nearest, "like": answer.like,
-        "contradiction": answer.contradiction, "checked": answer.checked, "passed": answer.passed,
-    }  # fmt: skip
+    lines = [
+        lookup.finite({**asdict(line), "word": line.state.word, "removed": line.removed, "accuracy": line.accuracy})
+        for line in answer.lines
+    ]
+    texts = ("label", "best", "nearest", "like", "contradiction", "checked", "passed")
+    return {"lines": lines, **{name: getattr(answer, name) for name in texts}}

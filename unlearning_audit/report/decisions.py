@@ -43,120 +43,136 @@ def reason(row: dict[str, Any]) -> str:
 
 
 @dataclass
-class Decisions:
-    """The verdicts of a study and the numbers they rest on.
-
-    A place is a scenario and a setting of its axes.
+class Judged:
+    """The verdicts at one place, which is a scenario and a setting of its axes, and the numbers they rest on.
 
     Parameters
     ----------
     verdicts
-        Place → method → row.
+        Method → row of verdicts.csv.
     distances, ranks, resolution
-        The rows of each place.
+        The rows of the other three tables of the comparison.
     spent
-        Seconds for the models that a method needs at a place, retrained and original ones included.
-    family
-        "scenario" or "study", the family of tests whose error rate is 5 %.
+        Method → seconds for the models that it needs here, retrained and original ones included.
     extended
-        Places that were judged before on fewer pairs, and extended without a plan: ``unit``, the earlier sizes
+        {} unless the place was judged before on fewer pairs, and extended without a plan: ``unit``, the earlier sizes
         (``from``), the present size (``to``), and the ``methods`` that were judged then, if not all were.
     """
 
-    verdicts: dict[Place, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    distances: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
-    ranks: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
-    resolution: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
-    spent: dict[tuple[Place, str], float] = field(default_factory=dict)
-    family: str = "scenario"
-    extended: dict[Place, dict[str, Any]] = field(default_factory=dict)
+    place: Place
+    verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    distances: list[dict[str, Any]] = field(default_factory=list)
+    ranks: list[dict[str, Any]] = field(default_factory=list)
+    resolution: list[dict[str, Any]] = field(default_factory=list)
+    spent: dict[str, float] = field(default_factory=dict)
+    extended: dict[str, Any] = field(default_factory=dict)
 
-    def extension(self, where: Place, method: str = "") -> str:
-        """Return a clause that says that a scenario was extended without a plan, so that more verdicts may be wrong.
+    @property
+    def label(self) -> str:
+        """The scenario and setting as readers see them."""
+        return lookup.label(self.place)
+
+    @property
+    def compared(self) -> list[str]:
+        """The methods with a verdict, without references (none, retrain, …)."""
+        return [method for method in self.verdicts if method not in naming.BASELINES]
+
+    def extension(self, method: str = "") -> str:
+        """Return a clause that says that the scenario was extended without a plan, so that more verdicts may be wrong.
 
         Without ``method``, the clause is about the whole scenario. The result is "" for a scenario that was not
         extended, and for a ``method`` that was not judged before the extension.
         """
-        growth = self.extended.get(where)
+        growth = self.extended
         # Without "methods", all methods were judged before.
         if not growth or (method and "methods" in growth and method not in growth["methods"]):
             return ""
         return words.EXTENDED.format(sizes=" and ".join(map(str, growth["from"])), to=growth["to"], unit=growth["unit"])
 
-    def extensions(self) -> str:
-        """Return sentences that say which scenarios were extended without a plan; "" if none was.
+    def by_metric(self, method: str) -> dict[str, dict[str, Any]]:
+        """Return metric → row of distances.csv, for one method."""
+        return {row["metric"]: row for row in self.distances if row["method"] == method}
 
-        Scenarios with the same clause (`extension`) share a sentence, which names up to three of them and counts more.
-        If only some methods of a scenario were judged before its extension, they stand after its name.
-        """
-        places: dict[str, list[str]] = {}  # clause about the extension → the scenarios for which it holds
-        for where, growth in self.extended.items():
-            judged = ", ".join(map(naming.method, growth.get("methods", ())))
-            label = lookup.label(where) + (f" ({judged})" if judged else "")
-            places.setdefault(self.extension(where), []).append(label)
-        named = {clause: ", ".join(labels) if len(labels) <= 3 else f"{len(labels)} scenarios"
-                 for clause, labels in places.items()}  # fmt: skip
-        return " ".join(f"{names}: {clause}." for clause, names in named.items())
-
-    def verdict(self, where: Place, method: str) -> dict[str, Any] | None:
-        """Return the row of verdicts.csv for a method; None if there is none."""
-        return self.verdicts.get(where, {}).get(method)
-
-    def by_metric(self, where: Place, method: str) -> dict[str, dict[str, Any]]:
-        """Return metric → row of distances.csv, for one method in a scenario and setting."""
-        return {row["metric"]: row for row in self.distances.get(where, []) if row["method"] == method}
-
-    def main_distance(self, where: Place, method: str) -> dict[str, Any] | None:
+    def main_distance(self, method: str) -> dict[str, Any] | None:
         """Return the row of distances.csv on which a method's verdict rests; None if there is none.
 
         This is the deciding row with the verdict's own distance and interval. The verdict "equivalent" has the interval
         of the two one-sided tests (``inner_low``, ``inner_high``); the row is then returned with this interval as
         ``ci_low`` and ``ci_high``, and its note says so.
         """
-        verdict = self.verdict(where, method)
+        verdict = self.verdicts.get(method)
         if verdict is None:
             return None
         equivalent = verdict["verdict"] == decide.EQUIVALENT
         low, high = ("inner_low", "inner_high") if equivalent else ("ci_low", "ci_high")
         wanted = (verdict["distance"], verdict["ci_low"], verdict["ci_high"])
-        for row in self.by_metric(where, method).values():
+        for row in self.by_metric(method).values():
             if row["deciding"] and (row["distance"], row[low], row[high]) == wanted:
                 note = "; ".join(filter(None, (decide.INNER, row["note"])))
                 inner = {"ci_low": row[low], "ci_high": row[high], "note": note}
                 return {**row, **inner} if equivalent else row
         return None
 
-    def condition(self, where: Place, method: str) -> str:
+    def condition(self, method: str) -> str:
         """Return the assumption on which a verdict rests if there is one retrained model; "" otherwise.
 
         If the study states how much retrained models vary, that is the assumption. Otherwise the result is the distance
         from the one retrained model, and how much retrained models would have to vary for a distance by chance.
         """
-        verdict, measured = self.verdict(where, method), self.main_distance(where, method)
+        verdict, measured = self.verdicts.get(method), self.main_distance(method)
         clause = sensitivity.condition(verdict["note"]) if verdict else ""
         if clause.startswith(sensitivity.BY_CHANCE) and measured is not None:
             return f"{distance(measured, words.LONE)}, {clause}"
         return clause
 
-    def ranking(self, where: Place) -> list[dict[str, Any]]:
-        """Return the rows of ranks.csv for the first deciding metric of a scenario and setting. References, and methods
-        that failed or whose models are broken, are left out."""
-        rows, verdicts = self.ranks.get(where, []), self.verdicts.get(where, {})
-        usable = {name for name, row in verdicts.items() if row["verdict"] not in (decide.BROKEN, decide.FAILED)}
-        usable -= set(naming.BASELINES)
-        return [row for row in rows if row["metric"] == rows[0]["metric"] and row["method"] in usable]
+    def ranking(self) -> list[dict[str, Any]]:
+        """Return the rows of ranks.csv for the first deciding metric. References, and methods that failed or whose
+        models are broken, are left out."""
+        damaged = (decide.BROKEN, decide.FAILED)
+        usable = [method for method in self.compared if self.verdicts[method]["verdict"] not in damaged]
+        return [row for row in self.ranks if row["metric"] == self.ranks[0]["metric"] and row["method"] in usable]
 
-    def leaders(self, where: Place) -> list[str]:
+    def leaders(self) -> list[str]:
         """Return the methods that may be nearest to retraining: no other method is proven to be nearer (``ahead`` is
         0). [] if that holds for all methods, because then none stands out."""
-        ranking = self.ranking(where)
+        ranking = self.ranking()
         first = [row["method"] for row in ranking if row["ahead"] == 0]
         return first if len(first) < len(ranking) else []
 
-    def hours(self, where: Place, method: str, need: dict[str, Any]) -> float:
-        """Return the hours that a plan takes beyond the hours spent; NaN if costs are unknown or 0, as for imported
-        models. ``need``: the plan, a row of resolution.csv, which makes ``times`` as many models as there are."""
-        return float((self.spent.get((where, method)) or math.nan) * (need["times"] - 1) / 3600)
+    def hours(self, need: dict[str, Any]) -> float:
+        """Return the hours that a plan for a method takes beyond the hours spent; NaN if costs are unknown or 0, as for
+        imported models. ``need``: the plan, a row of resolution.csv, which makes ``times`` as many models as there
+        are."""
+        return float((self.spent.get(need["method"]) or math.nan) * (need["times"] - 1) / 3600)
+
+
+@dataclass
+class Decisions:
+    """The verdicts of a study: place → what was judged there. ``family``: "scenario" or "study", the family of tests
+    whose error rate is 5 %."""
+
+    places: dict[Place, Judged] = field(default_factory=dict)
+    family: str = "scenario"
+
+    def at(self, place: Place) -> Judged:
+        """Return what was judged at a place; nothing if it was not compared."""
+        return self.places.get(place) or Judged(place)
+
+    def extensions(self) -> str:
+        """Return sentences that say which scenarios were extended without a plan; "" if none was.
+
+        Scenarios with the same clause (`Judged.extension`) share a sentence, which names up to three of them and counts
+        more. If only some methods of a scenario were judged before its extension, they stand after its name.
+        """
+        labels_of: dict[str, list[str]] = {}  # clause about the extension → the scenarios for which it holds
+        for judged in self.places.values():
+            if clause := judged.extension():
+                methods = ", ".join(map(naming.method, judged.extended.get("methods", ())))
+                labels_of.setdefault(clause, []).append(judged.label + (f" ({methods})" if methods else ""))
+        return " ".join(
+            f"{', '.join(labels) if len(labels) <= 3 else f'{len(labels)} scenarios'}: {clause}."
+            for clause, labels in labels_of.items()
+        )
 
 
 def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] = ()) -> Decisions:
@@ -173,18 +189,19 @@ def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] =
     seconds = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
     decisions = Decisions()
     for comparison in order:
-        where = comparison["scenario"], comparison["setting"]
+        place = lookup.place(comparison)
         rows = {row["method"]: row for row in files.read(comparison["verdicts"], files.VERDICTS)}
-        decisions.verdicts[where] = {method: rows[method] for method in comparison["methods"]}
-        decisions.distances[where] = files.read(comparison["distances"], files.DISTANCES)
-        decisions.ranks[where] = files.read(comparison["ranks"], files.RANKS)
+        made = comparison["made"].items() if ledger else ()
+        decisions.places[place] = Judged(
+            place,
+            {method: rows[method] for method in comparison["methods"]},
+            files.read(comparison["distances"], files.DISTANCES),
+            files.read(comparison["ranks"], files.RANKS),
+            files.read(comparison["resolution"], files.RESOLUTION),
+            {method: sum(seconds[tuple(node)] for node in nodes) for method, nodes in made},
+            comparison.get("extended") or {},
+        )
         decisions.family = comparison.get("family", decisions.family)
-        if comparison.get("extended"):
-            decisions.extended[where] = comparison["extended"]
-        decisions.resolution[where] = files.read(comparison["resolution"], files.RESOLUTION)
-        if ledger:
-            for method, nodes in comparison["made"].items():
-                decisions.spent[where, method] = sum(seconds[tuple(node)] for node in nodes)
     return decisions
 
 
@@ -262,13 +279,13 @@ def share(row: dict[str, Any]) -> str:
     return f"{value} %" if math.isnan(row["share_low"]) else f"{value} % [{low}, {high}]"
 
 
-def loss(judgements: Decisions, place: Place, method: str) -> str:
+def loss(judged: Judged, method: str) -> str:
     """Return the largest loss of utility that is significant and larger than its margin; "" if there is none, and for
     references (none, retrain, …).
 
     For example "−5 points of retain accuracy" or "× 1.4 retain perplexity".
     """
-    losses = [row for name, row in judgements.by_metric(place, method).items() if name in words.UTILITY]
+    losses = [row for name, row in judged.by_metric(method).items() if name in words.UTILITY]
     # "Not at most" instead of "larger" is also true of a margin that is NaN.
     beyond = [row for row in losses if row["ci_low"] > 0 and not row["distance"] <= row["margin_near"]]
     if not beyond or method in naming.BASELINES:

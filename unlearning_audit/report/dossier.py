@@ -91,7 +91,7 @@ def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
     return cells_of
 
 
-def _seen(judged: Decisions) -> list[str]:
+def _seen(judgements: Decisions) -> list[str]:
     """Return a sentence for each scenario with the smallest distance that its present models would have detected, by
     the best of the metrics that decide verdicts.
 
@@ -100,33 +100,32 @@ def _seen(judged: Decisions) -> list[str]:
     distance could not be estimated has no sentence.
     """
     sentences = []
-    for where, resolution in judged.resolution.items():
-        label = lookup.label(where)
-        found = {row["verdict"] for method, row in judged.verdicts[where].items() if method not in naming.BASELINES}
-        if found == {decide.NO_YARDSTICK}:
+    for judged in judgements.places.values():
+        if {judged.verdicts[method]["verdict"] for method in judged.compared} == {decide.NO_YARDSTICK}:
             why = words.REASONS[decide.NO_YARDSTICK]
-            sentences.append(f"{label}: no distance, however large: {why}. What would decide stands below.")
+            sentences.append(f"{judged.label}: no distance, however large: {why}. What would decide stands below.")
             continue
-        deciding = {row["metric"] for row in judged.distances[where] if row["deciding"]}
+        deciding = {row["metric"] for row in judged.distances if row["deciding"]}
         # Of resolution.csv, the rows on the models that there are today; the others are plans with more.
-        today = [row for row in resolution if row["what"] == "today" and row["metric"] in deciding
+        today = [row for row in judged.resolution if row["what"] == "today" and row["metric"] in deciding
                  and row["margin"] > 0 and not math.isnan(row["least_distance"])]  # fmt: skip
         if today:
             best = min(today, key=lambda row: row["least_distance"] / row["margin"])
             least = f"a distance of at least {best['least_distance']:.2g} by {decisions.label(best['metric'])}"
-            sentences.append(f"{label}: this audit would have seen {least}, with probability 0.8.")
+            sentences.append(f"{judged.label}: this audit would have seen {least}, with probability 0.8.")
     return sentences
 
 
-def _change(judged: Decisions) -> list[str]:
+def _change(judgements: Decisions) -> list[str]:
     """Return a sentence for each method whose verdict is open, on what would decide the verdict; references are left
     out."""
     open_verdicts = (decide.INCONCLUSIVE, *decide.STATES)
     return [
-        f"{lookup.label(where)}, {naming.method(method)}: {verdicts.decides(judged, where, method, row)}"
-        for where, methods in judged.verdicts.items() for method, row in methods.items()
-        if row["verdict"] in open_verdicts and method not in naming.BASELINES
-    ]  # fmt: skip
+        f"{judged.label}, {naming.method(method)}: {verdicts.decides(judged, method)}"
+        for judged in judgements.places.values()
+        for method in judged.compared
+        if judged.verdicts[method]["verdict"] in open_verdicts
+    ]
 
 
 def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:

@@ -4,8 +4,8 @@ import itertools
 import math
 from typing import Any
 
-from unlearning_audit.report import decisions, lookup, naming, style, words
-from unlearning_audit.report.decisions import Decisions
+from unlearning_audit.report import decisions, naming, style, words
+from unlearning_audit.report.decisions import Decisions, Judged
 from unlearning_audit.stats import decide
 
 LIMITS = (-0.35, 1.35)
@@ -19,34 +19,32 @@ def draw(judgements: Decisions) -> "style.Figure":
     Marks are hollow if they are not distinguishable from retraining. Without a verdict on any method, the figure holds
     a sentence that says so.
     """
-    judged = {where: [name for name in rows if name not in naming.BASELINES]
-              for where, rows in judgements.verdicts.items()}  # fmt: skip
-    judged = {where: names for where, names in judged.items() if names}  # (scenario, setting) → methods
-    if not judged:
+    places = [judged for judged in judgements.places.values() if judged.compared]
+    if not places:
         return style.blank("No method of this study was compared with none.")
-    points = [row for where in judged for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
+    points = [row for judged in places for row in _rows(judged) if not math.isnan(row["share_closed"])]
     metrics = list(dict.fromkeys(row["metric"] for row in points))
     colours, markers = itertools.cycle(style.PALETTE), itertools.cycle(style.MARKERS)
     # Metric → (colour, marker); both cycles are endless.
     look_of = dict(zip(metrics, zip(colours, markers, strict=False), strict=False))
     # Every row of panels is as high as the longest list of methods in it.
-    counts = [*map(len, judged.values())]
+    counts = [len(judged.compared) for judged in places]
     most = [max(counts[first : first + ACROSS]) for first in range(0, len(counts), ACROSS)]
     heights = [0.5 + 0.16 * count for count in most]
-    figure, axes = style.panels(len(judged), height=heights, columns=ACROSS, share_y=False, width=style.WHOLE)
-    for i, (axis, (where, methods)) in enumerate(zip(axes, judged.items(), strict=True)):
-        for row, method in enumerate(methods):
-            distances = [distance for distance in _rows(judgements, where) if distance["method"] == method]
-            _row(axis, row, distances, look_of, judgements.verdicts[where][method])
+    figure, axes = style.panels(len(places), height=heights, columns=ACROSS, share_y=False, width=style.WHOLE)
+    for i, (axis, judged) in enumerate(zip(axes, places, strict=True)):
+        for row, method in enumerate(judged.compared):
+            distances = [distance for distance in _rows(judged) if distance["method"] == method]
+            _row(axis, row, distances, look_of, judged.verdicts[method])
         for x in (0, 1):
             axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
-        axis.set_title(lookup.label(where).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
-        style.rows(axis, [naming.method(name) for name in methods], most[i // ACROSS])
+        axis.set_title(judged.label.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
+        style.rows(axis, [naming.method(name) for name in judged.compared], most[i // ACROSS])
         axis.set_xlim(*LIMITS)
         axis.set_xticks((0, 0.5, 1), ("did nothing", "", "retraining"))
-        axis.tick_params(axis="x", labelbottom=i + ACROSS >= len(judged))  # only where no panel is below
-    rows = [judgements.verdicts[where][method] for where, methods in judged.items() for method in methods]
-    states = [words.state(row["verdict"]) for row in rows]
+        axis.tick_params(axis="x", labelbottom=i + ACROSS >= len(places))  # only where no panel is below
+    verdicts = [judged.verdicts[method]["verdict"] for judged in places for method in judged.compared]
+    states = [*map(words.state, verdicts)]
     summary = ", ".join(f"{state.word} {states.count(state)}" for state in words.STATES if state in states)
     figure.set_label(f"Of {naming.count(len(states), 'verdict')}: {summary}")
     entries: list[dict[str, Any]] = [{"label": decisions.label(metric), "color": colour, "marker": marker}
@@ -58,9 +56,9 @@ def draw(judgements: Decisions) -> "style.Figure":
     return figure
 
 
-def _rows(judgements: Decisions, where: decisions.Place) -> list[dict[str, Any]]:
+def _rows(judged: Judged) -> list[dict[str, Any]]:
     """Return the distances by deciding metrics in a scenario and setting, without those of baselines."""
-    return [row for row in judgements.distances[where] if row["deciding"] and row["method"] not in naming.BASELINES]
+    return [row for row in judged.distances if row["deciding"] and row["method"] not in naming.BASELINES]
 
 
 def _row(

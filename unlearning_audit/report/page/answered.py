@@ -1,4 +1,4 @@
-"""Make the first screen of the page: the answer in one scenario and setting, in the form that the template draws."""
+"""Make what stands at the top of the page: the answer in one scenario and setting, and what must not be concluded."""
 
 import ast
 import math
@@ -8,9 +8,7 @@ from typing import Any
 from unlearning_audit.plugins import registry
 from unlearning_audit.report import naming, words
 from unlearning_audit.report.answer import Answer
-
-#: Lengths in the chart of ranks: height of a rank, space above, space beside, distance of systems.
-STEP, TOP, SIDE, GAP = 26, 34, 110, 110
+from unlearning_audit.stats import decide
 
 
 def chosen(answers: list[Answer]) -> Answer | None:
@@ -28,8 +26,7 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
     """Return the values that the template of the report's first screen shows.
 
     "told": the answer; "about": method → a sentence on what the method does; "times": method → its time as text;
-    "timed": whether the column of times is shown; "chart": the chart of ranks; "priced": whether the column of
-    accuracies is shown.
+    "timed": whether the column of times is shown; "priced": whether the column of accuracies is shown.
 
     Parameters
     ----------
@@ -42,9 +39,9 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
         "told": answer,
         "about": {line.method: about(*plugins.get(line.method, ("", None))) for line in answer.lines},
         "times": {line.method: _time(times.get(line.method, math.nan)) for line in answer.lines},
-        "timed": not all(map(math.isnan, times.values())), "chart": _chart(answer),
+        "timed": not all(map(math.isnan, times.values())),
         "priced": any(line.accuracy for line in answer.lines),
-    }  # fmt: skip
+    }
 
 
 def _time(ratio: float) -> str:
@@ -67,28 +64,23 @@ def about(plugin: str, file: str | None) -> str:
     return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
 
 
-def _chart(answer: Answer) -> dict[str, Any] | None:
-    """Return the positions of a chart of ranks. Each system of evaluation is a vertical axis, from left to right, and
-    each method a line, whose height at an axis is the method's rank by that system.
+def cautions(answers: list[Answer]) -> list[str]:
+    """Return a sentence on what must not be concluded from the matrix: anything from open verdicts, from scenarios
+    whose checks failed, or from scenarios with too few retrained models, and anything about other data.
 
-    The method whose ranks differ most is marked ``worst`` and drawn last, above the others. None for fewer than two
-    systems or three methods.
+    For a study without unlearning methods, sentences say so, and in how many scenarios checks passed.
     """
-    judges, spreads = answer.judges, answer.spreads
-    if not spreads:
-        return None
-    columns = [SIDE + GAP * i for i in range(len(judges))]  # the horizontal position of each system
-    worst = max(spreads, key=spreads.__getitem__)
-    lines: list[dict[str, Any]] = []
-    for name in [*(name for name in spreads if name != worst), worst]:
-        heights = [TOP + STEP * (judge.ranks[name] - 0.5) for judge in judges]
-        dots = list(zip(columns, heights, strict=True))
-        ranks = ", ".join(f"{judge.name} {words.ordinal(judge.ranks[name])}" for judge in judges)
-        lines.append(
-            {"name": naming.method(name), "told": f"{naming.method(name)}: {ranks}", "worst": name == worst,
-             "points": " ".join(f"{x},{y}" for x, y in dots), "dots": dots, "first": heights[0], "last": heights[-1],
-             "left": columns[0] - 10, "right": columns[-1] + 10}
-        )  # fmt: skip
-    heads = [{"x": x, "name": judge.name, "number": judge.number} for x, judge in zip(columns, judges, strict=True)]
-    return {"heads": heads, "lines": lines, "width": 2 * SIDE + GAP * (len(judges) - 1),
-            "height": TOP + STEP * len(spreads)}  # fmt: skip
+    lines = [line for answer in answers for line in answer.lines]
+    if not lines:
+        passed = sum(answer.state.sign == words.OK for answer in answers)
+        columns = naming.count(len(answers), "column")
+        return [words.NO_METHODS, f"Checks passed in {passed} of {columns}."] if answers else [words.NO_METHODS]
+    parts = [words.OPEN] if any(line.verdict == decide.INCONCLUSIVE for line in lines) else []
+    doubtful = [answer for answer in answers if answer.state.tone == "bad"]
+    too_few = [answer.head for answer in doubtful if answer.state.words == words.REASONS[decide.NO_YARDSTICK]]
+    failed = [answer.head for answer in doubtful if answer.state.words != words.REASONS[decide.NO_YARDSTICK]]
+    for labels, why in ((failed, words.WHERE_CHECKS_FAIL), (too_few, words.WHERE_TOO_FEW)):
+        if labels:
+            listed = words.joined(labels) if len(labels) <= 3 else f"{len(labels)} columns"
+            parts.append(f"anything from {listed}, {why}")
+    return [f"Not to be concluded: {'; '.join([*parts, words.ELSEWHERE])}."]

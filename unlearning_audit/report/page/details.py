@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from unlearning_audit.report import decisions, lookup, naming, words
-from unlearning_audit.report.decisions import Decisions, Place
-from unlearning_audit.report.page.matrix import Matrix, Square
+from unlearning_audit.report.answer import Answer, Line
+from unlearning_audit.report.decisions import Judged
 from unlearning_audit.report.tables import verdicts
 from unlearning_audit.report.tables.cost import duration
 from unlearning_audit.report.tables.typeset import decimals, interval
@@ -20,11 +20,9 @@ FIELDS = (
 )  # fmt: skip
 
 
-def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], command: str) -> dict[str, Any]:
+def build(answers: list[Answer], cases: list[dict[str, Any]], command: str) -> dict[str, Any]:
     """Return what the page shows when a square of the matrix is opened: {"columns": {key: label, whether checks passed,
     and which methods are nearest}, "squares": {"method|key": details}}.
-
-    A key is "scenario|setting". A case without a square is left out.
 
     Parameters
     ----------
@@ -33,34 +31,30 @@ def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], co
     command
         The command that makes such a file again, without the file's name.
     """
-    squares, places = {}, {"|".join(lookup.place(case)): lookup.place(case) for case in cases}
-    for case in cases:
-        key, method = "|".join(lookup.place(case)), case["method"]
-        square = matrix.squares.get((method, key))
-        if square:
-            shown = _square(judgements, places[key], method, square)
-            squares[f"{method}|{key}"] = {**shown, "command": f"{command} --force {case['metrics']}"}
-    columns = {}
-    for column in matrix.columns:
-        state, nearest = column.state, _nearest(judgements, places[column.key])
-        columns[column.key] = {"label": column.label, "state": f"{state.sign} {state.words}",
-                               "sentence": state.sentence, "nearest": nearest}  # fmt: skip
+    files = {(case["method"], lookup.place(case)): case["metrics"] for case in cases}
+    squares, columns = {}, {}
+    for answer in answers:
+        state = answer.state
+        columns[answer.key] = {"label": answer.head, "state": f"{state.sign} {state.words}",
+                               "sentence": state.sentence, "nearest": _nearest(answer.judged)}  # fmt: skip
+        for method, line in answer.squares.items():
+            again = f"{command} --force {files[method, answer.judged.place]}"
+            squares[f"{method}|{answer.key}"] = {**_square(answer.judged, line), "command": again}
     return {"columns": columns, "squares": squares}
 
 
-def _square(judgements: Decisions, place: Place, method: str, square: Square) -> dict[str, Any]:
+def _square(judged: Judged, line: Line) -> dict[str, Any]:
     """Return the details of one square, a method in a scenario and setting: its verdict, ranks, distances, losses of
     utility and cost. A part without a value is "" or empty."""
-    row = judgements.verdict(place, method)
-    gaps = judgements.by_metric(place, method)
-    seconds = judgements.spent.get((place, method), math.nan)
-    ranks = [row for row in judgements.ranks.get(place, []) if row["method"] == method]
+    method = line.method
+    row, gaps, seconds = judged.verdicts.get(method), judged.by_metric(method), judged.spent.get(method, math.nan)
+    ranks = [row for row in judged.ranks if row["method"] == method]
     return {
-        "number": square.number, "method": naming.method(method),
-        "word": square.state.word, "mark": square.state.mark, "tone": square.tone,
-        "sentence": square.sentence or (_reference(row) if row else ""),
+        "number": line.number, "method": naming.method(method),
+        "word": line.state.word, "mark": line.state.mark, "tone": line.tone,
+        "sentence": line.sentence or (_reference(row) if row else ""),
         "ranks": "; ".join(f"{decisions.rank(row)} by {decisions.label(row['metric'])}" for row in ranks),
-        "why": verdicts.decides(judgements, place, method, row) if row else "",
+        "why": verdicts.decides(judged, method) if row else "",
         "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
         "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
         "worth": [_utility(gap) for name, gap in gaps.items() if name in words.UTILITY],
@@ -76,9 +70,9 @@ def _reference(row: dict[str, Any]) -> str:
     return f"{words.state(row['verdict']).word}, {decisions.probability(row['p_holm'])}"
 
 
-def _nearest(judgements: Decisions, place: Place) -> str:
+def _nearest(judged: Judged) -> str:
     """Return a sentence on which methods may be nearest to retraining; "" for fewer than two ranked methods."""
-    ranking, leaders = judgements.ranking(place), judgements.leaders(place)
+    ranking, leaders = judged.ranking(), judged.leaders()
     if len(ranking) < 2:
         return ""
     metric = decisions.label(ranking[0]["metric"])

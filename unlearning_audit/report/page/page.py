@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from unlearning_audit.report import answer, compare, lookup, naming, style, templates, words
 from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Numbers
-from unlearning_audit.report.page import answered, copies, details, embed, matrix, recognised, sentences
+from unlearning_audit.report.page import answered, copies, details, embed, recognised, sentences
 from unlearning_audit.report.tables import cost, grid, standings
 from unlearning_audit.report.tables import meta as worth
 from unlearning_audit.report.tables import tuning as tuned
@@ -77,7 +77,8 @@ def render(
         "artifacts": [{**case, "where": lookup.label(lookup.place(case)), "who": naming.method(case["method"])}
                       for case in order["cases"]],
     }  # fmt: skip
-    filters = {"paragraphs": paragraphs, "named": naming.method, "orders": orders, "spans": spans}
+    filters = {"paragraphs": paragraphs, "named": naming.method, "orders": orders, "spans": spans,
+               "ordinal": words.ordinal}  # fmt: skip
     return templates.render("page.html", filters, **context)
 
 
@@ -94,30 +95,32 @@ def _first_screen(
     found
         (method, "scenario|setting") → its recognised records.
     """
-    verdicts = matrix.build(numbers, judgements)
     answers = answer.answers(numbers, judgements)
     shown = answered.chosen(answers)
     screen = pictured = None
     if shown:
         plugins = {case["method"]: (case["plugin"], case.get("file")) for case in numbers.cases}
         ratios = cost.ratios(ledger, order["cost"]["cases"])  # (scenario, setting, method) → (seconds, time ratio)
-        times = {key[2]: ratio for key, (_, ratio) in ratios.items() if key[:2] == shown.place}
+        times = {key[2]: ratio for key, (_, ratio) in ratios.items() if key[:2] == shown.judged.place}
         screen = answered.screen(shown, plugins, times)
-        pictured = recognised.pictured(found, "|".join(shown.place), [line.method for line in shown.lines])
-    behind = details.build(verdicts, judgements, order["cases"], order["command"])
+        pictured = recognised.pictured(found, shown.key, [line.method for line in shown.lines])
+    behind = details.build(answers, order["cases"], order["command"])
     content = json.dumps(behind, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    occurring = {square.state for square in verdicts.squares.values()}
-    undecided = []
-    for column, method in itertools.product(verdicts.columns, verdicts.methods):
-        square = verdicts.squares.get((method, column.key))
-        if square and square.verdict == decide.INCONCLUSIVE and not square.reference:
-            why = behind["squares"][f"{method}|{column.key}"]["why"]
-            undecided += [{"method": method, "where": column.label, "why": why}] if why else []
+    methods = list(dict.fromkeys(method for column in answers for method in column.squares))
+    references = [name for name in naming.BASELINES if name in methods]
+    undecided = [
+        {"method": line.method, "where": column.head, "why": why}
+        for column in answers
+        for line in column.squares.values()
+        if line.verdict == decide.INCONCLUSIVE and not line.reference
+        if (why := behind["squares"][f"{line.method}|{column.key}"]["why"])
+    ]
     return {
-        "matrix": verdicts, "answer": screen, "pictured": pictured, "states": words.MEANINGS, "places": len(answers),
-        "lead": list(filter(None, [*matrix.cautions(verdicts), judgements.extensions()])),
-        "systems": list(dict.fromkeys(column.system for column in verdicts.columns)), "roomy": ROOMY,
-        "legend": [(state.mark, state.word, words.MEANINGS[state]) for state in words.STATES if state in occurring],
+        "columns": answers, "methods": [*(name for name in methods if name not in references), *references],
+        "scenarios": [(name, [*group]) for name, group in itertools.groupby(answers, lambda column: column.scenario)],
+        "squares": [line for column in answers for line in column.squares.values()], "answer": screen,
+        "pictured": pictured, "states": words.MEANINGS,
+        "lead": list(filter(None, [*answered.cautions(answers), judgements.extensions()])), "roomy": ROOMY,
         "undecided": undecided, "details": embed.packed(content.encode()),
     }  # fmt: skip
 
@@ -137,7 +140,7 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
     signs = {"good": "✓", "bad": "✗", "": ""}
     rows, wrong, noted = [], [], []
     for where in lookup.places(numbers.cases):
-        checks = sentences.checks(judgements, where).values()
+        checks = sentences.checks(judgements.at(where)).values()
         cells = [Entry(f"{signs[check.tone]} {check.value}".strip() or "–", tone=check.tone) for check in checks]
         rows.append(Line(lookup.label(where), cells))
         wrong += [(lookup.label(where), check.text) for check in checks if check.tone == "bad"]

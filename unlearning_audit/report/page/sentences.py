@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from unlearning_audit.comparisons import sensitivity
 from unlearning_audit.comparisons.distances import FAR_SIDE
 from unlearning_audit.report import decisions, lookup, naming, words
-from unlearning_audit.report.decisions import Decisions, Place
+from unlearning_audit.report.decisions import Judged, Place
 from unlearning_audit.report.lookup import Cell, Numbers
 from unlearning_audit.report.tables import verdicts
 from unlearning_audit.report.tables.typeset import decimals, interval
@@ -37,10 +37,41 @@ class Check(NamedTuple):
     tone: str = ""
 
 
-def checks(judgements: Decisions, where: Place) -> dict[str, Check]:
+class State(NamedTuple):
+    """Whether the checks of a scenario passed: a ``sign``, its ``words``, the reason in a ``sentence``, and the
+    ``tone``."""
+
+    sign: str
+    words: str
+    sentence: str
+    tone: str
+
+
+def checks(judged: Judged) -> dict[str, Check]:
     """Return name of a check, as in `words.CHECKS` → its statement on one scenario and setting. The check of each name
     is made on the reference at the same position in `CHECKED`."""
-    return {name: _check(judgements, where, method) for name, method in zip(words.CHECKS, CHECKED, strict=True)}
+    return {name: _check(judged, method) for name, method in zip(words.CHECKS, CHECKED, strict=True)}
+
+
+def state(judged: Judged) -> State:
+    """Return whether the checks of one scenario and setting passed, with a sign, a reason and a sentence.
+
+    There are three checks: retraining is like retraining, two groups of retrained models agree, and doing nothing is
+    detected. A check has the tone "good", "bad" (failed) or "" (open), and no value if it was not made.
+    """
+    perfect, agree, detected = checks(judged).values()
+    differ, nothing = words.REASONS[decide.YARDSTICKS_DISAGREE], words.REASONS[decide.NOTHING_TO_FIND]
+    for check, why in ((perfect, differ), (agree, differ), (detected, nothing)):
+        if check.tone == "bad":
+            return State("–", why, check.text, "bad")
+    if detected.tone == "":
+        return State("–", words.UNCHECKED, detected.text, "")
+    for check in (perfect, agree):
+        if check.tone == "" and check.value:  # the interval is too wide to lie within the margin
+            return State("–", words.UNSURE, check.text, "")
+    if not (perfect.value or agree.value):  # no second group of retrained models
+        return State("–", words.UNCHECKED, f"{words.NO_CONTROL}; {detected.text}", "")
+    return State(words.OK, words.PASSED, detected.text, "good")
 
 
 def wrong(numbers: Numbers, case: dict[str, Any]) -> list[str]:
@@ -70,7 +101,7 @@ def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
     return cells[0] if cells else ("", lookup.missing("the scenario has no retrained models"))
 
 
-def method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> str:
+def method(numbers: Numbers, judged: Judged, case: dict[str, Any]) -> str:
     """Return the sentence on one method in a scenario: its verdict in words, or that the method failed, changed
     nothing, or has no verdict; "" for references.
 
@@ -78,24 +109,24 @@ def method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> str
     """
     if case["method"] in naming.BASELINES:
         return ""
-    row = judgements.verdict(lookup.place(case), case["method"])
+    row = judged.verdicts.get(case["method"])
     if failure := numbers.failure(case):
         return failure if row and row["verdict"] == decide.BROKEN else "failed, so there is no number"
     if numbers.unchanged(case):
         return "changed nothing: its models are those it was given"
     if row is None:
         return "no verdict: no metric of this scenario says how far it is from retraining"
-    return _sentence(judgements, lookup.place(case), row)
+    return _sentence(judged, row)
 
 
-def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
+def _sentence(judged: Judged, row: dict[str, Any]) -> str:
     """Return the verdict of a row in words, with the distance and p-value that it rests on, how the method compares
     with doing nothing, and remarks.
 
     Without a distance, the row's note says why there is none. If the verdict is open, the sentence ends with the reason
     and what would decide.
     """
-    distance = judgements.main_distance(where, row["method"])
+    distance = judged.main_distance(row["method"])
     if distance is None:
         return f"{decisions.word(row)}: {row['note']}"
     # The distance with its metric; after "traces remain", a difference need not say from what it is measured.
@@ -110,16 +141,16 @@ def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
         case decide.OVER_UNLEARNED:
             text = f"over-unlearned, forgotten samples look less familiar than samples never seen: {short}, {p}"
         case decide.BROKEN:
-            text = f"model damaged: {_broken(judgements, where, row)}"
+            text = f"model damaged: {_broken(judged, row['method'])}"
         case _:
-            word, condition = words.state(row["verdict"]).word, judgements.condition(where, row["method"])
+            word, condition = words.state(row["verdict"]).word, judged.condition(row["method"])
             if row["verdict"] == decide.NO_YARDSTICK and condition:
                 return f"{word}: {decisions.source(distance)} {condition}"
-            return f"{word}: {full}, {p}; {verdicts.why(judgements, where, row['method'], row)}"
-    note = judgements.by_metric(where, row["method"])[distance["metric"]]["note"]
+            return f"{word}: {full}, {p}; {verdicts.why(judged, row['method'])}"
+    note = judged.by_metric(row["method"])[distance["metric"]]["note"]
     if row["verdict"] == decide.OVER_UNLEARNED:  # the text already says what this note would say
         note = note.removesuffix(FAR_SIDE).removesuffix("; ")
-    return "; ".join(filter(None, (text, _against(row), verdicts.besides(judgements, where, row), note)))
+    return "; ".join(filter(None, (text, _against(row), verdicts.besides(judged, row["method"]), note)))
 
 
 def _against(row: dict[str, Any]) -> str:
@@ -139,10 +170,10 @@ def _against(row: dict[str, Any]) -> str:
     return f"removes {decisions.share(row)} of what doing nothing leaves"
 
 
-def _broken(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
+def _broken(judged: Judged, method: str) -> str:
     """Return how far the utility of a damaged model is from that of retraining, for each measure of utility by which
     the model counts as broken: as points below, or as a factor on a log scale. "" if there is no such measure."""
-    distances, losses = judgements.by_metric(where, row["method"]), []
+    distances, losses = judged.by_metric(method), []
     for name, measure in words.UTILITY.items():
         gap = distances.get(name)
         if gap and gap["broken"] == 1:
@@ -152,15 +183,14 @@ def _broken(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
     return ", ".join(losses)
 
 
-def _check(judgements: Decisions, where: Place, method: str) -> Check:
+def _check(judged: Judged, method: str) -> Check:
     """Return the statement on whether a reference compares with retraining as it should.
 
     The models before unlearning ("none") must be distinguishable from retraining, on the side of more traces. Retrained
     models must not be distinguishable from other retrained models; if their interval does not lie within the margin,
     the check is open. Without a verdict or a p-value, the check was not made, and the text says why.
     """
-    name, row = naming.method(method), judgements.verdict(where, method)
-    distance = judgements.main_distance(where, method)
+    name, row, distance = naming.method(method), judged.verdicts.get(method), judged.main_distance(method)
     value = "" if distance is None else _number(distance)
     if row is None or distance is None or math.isnan(row["p_holm"]):
         return Check(value, f"not checked: {row['note'] if row else f'there is no verdict on {name}'}")

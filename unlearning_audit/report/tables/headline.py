@@ -89,8 +89,8 @@ def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[s
         return (typeset.DIVERGED if diverged else typeset.FAILED), failure
     if numbers.unchanged(case):
         return (typeset.UNCHANGED,)
-    row = judged.verdict(lookup.place(case), case["method"])
-    return (typeset.BROKEN,) if row and row["verdict"] == decide.BROKEN else ()
+    row = judged.at(lookup.place(case)).verdicts.get(case["method"], {"verdict": ""})
+    return (typeset.BROKEN,) if row["verdict"] == decide.BROKEN else ()
 
 
 def _place(column: Column) -> lookup.Where:

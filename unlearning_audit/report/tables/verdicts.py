@@ -8,8 +8,8 @@ from unlearning_audit.comparisons import planning
 from unlearning_audit.comparisons.planning import TRAINING_SEEDS
 from unlearning_audit.evaluation import verdicts as files
 from unlearning_audit.report import decisions
-from unlearning_audit.report.decisions import Decisions, Place
-from unlearning_audit.report.tables import Entry, Head, Line, Sheet, interval, lookup, naming, number, words
+from unlearning_audit.report.decisions import Decisions, Judged
+from unlearning_audit.report.tables import Entry, Head, Line, Sheet, interval, naming, number, words
 from unlearning_audit.report.tables.cost import duration
 from unlearning_audit.stats import decide
 
@@ -20,35 +20,35 @@ PLANNED = ("if the method is like retraining", "if its distance is")
 HEADS = ("verdict", "removed", "distance", "factor", "by")
 
 
-def key(where: Place, study: str) -> dict[str, Any]:
-    """Return the columns of a csv row that say what the row is about: study, scenario and setting."""
-    return {"study": study, "scenario": where[0], "setting": where[1]}
+def record(judged: Judged, study: str, row: dict[str, Any], columns: tuple[str, ...]) -> dict[str, Any]:
+    """Return a row of a csv: study, scenario and setting, and the ``columns`` of a ``row`` of the comparison's file."""
+    scenario, setting = judged.place
+    return {"study": study, "scenario": scenario, "setting": setting, **{name: row[name] for name in columns}}
 
 
 def verdicts(judgements: Decisions, study: str) -> Sheet:
     """Return the table of verdicts, with a line for each method of each scenario. The csv has the columns of the file
     verdicts.csv of a comparison."""
     lines, records = [], []
-    for where, rows in judgements.verdicts.items():
-        for method in naming.ordered(rows):
-            row = rows[method]
-            lines.append(_line(judgements, where, method, row))
-            note = "; ".join(filter(None, (row["note"], judgements.extension(where, method))))
-            records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}, "note": note})
+    for judged in judgements.places.values():
+        for method in naming.ordered(judged.verdicts):
+            lines.append(_line(judged, method))
+            fields = record(judged, study, judged.verdicts[method], files.VERDICTS)
+            records.append({**fields, "note": "; ".join(filter(None, (fields["note"], judged.extension(method))))})
     heads = (*HEADS, "p", "against none", "retain accuracy", "test accuracy")
     reading = f"{words.VERDICTS.format(family=words.FAMILIES[judgements.family])} {judgements.extensions()}".rstrip()
     return Sheet("verdicts", "Verdicts", reading, "method", [*map(Head, heads)], lines, records)
 
 
-def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> Line:
-    """Return the line of one method in the table of verdicts. ``row``: the method's row of verdicts.csv."""
-    distance, distances = judgements.main_distance(where, method), judgements.by_metric(where, method)
-    note = why(judgements, where, method, row) or besides(judgements, where, row)
+def _line(judged: Judged, method: str) -> Line:
+    """Return the line of one method in the table of verdicts."""
+    row, distance, distances = judged.verdicts[method], judged.main_distance(method), judged.by_metric(method)
+    note = why(judged, method) or besides(judged, method)
     # The attack or metric of the distance, in parentheses if it finds nothing.
     by = "" if distance is None else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
     if by and not row["found_by"]:
         by = f"({by})"
-    word = ": ".join(filter(None, (decisions.word(row), judgements.condition(where, method))))
+    word = ": ".join(filter(None, (decisions.word(row), judged.condition(method))))
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     reference = method in naming.BASELINES  # its share of traces removed has no meaning
     cells = (
@@ -57,54 +57,53 @@ def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any])
         Entry(p.removeprefix("p ").removeprefix("= ")), Entry("" if reference else row["against_none"]),
         _gap(distances, "retain"), _gap(distances, "test"),
     )  # fmt: skip
-    return Line(naming.method(method), cells, section=lookup.label(where))
+    return Line(naming.method(method), cells, section=judged.label)
 
 
-def why(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> str:
+def why(judged: Judged, method: str) -> str:
     """Return the reason for a verdict: why it is inconclusive, what would decide it and at which cost; or why it
     failed."""
-    return "; ".join(_clauses(judgements, where, method, row))
+    return "; ".join(_clauses(judged, method))
 
 
-def decides(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> str:
+def decides(judged: Judged, method: str) -> str:
     """Return what would decide an open verdict and at which cost; if no plan is known, everything that `why` returns.
     "" for a verdict that is decided."""
-    clauses = _clauses(judgements, where, method, row)
+    clauses = _clauses(judged, method)
     return "; ".join([clause for clause in clauses if clause.startswith(PLANNED)] or clauses)
 
 
-def besides(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
+def besides(judged: Judged, method: str) -> str:
     """Return the clause on metrics by which a method differs from retraining and on which its verdict is silent; "" if
     none."""
-    clauses = _labelled(judgements, where, row["note"]).split("; ")
+    clauses = _labelled(judged, method).split("; ")
     return "; ".join(clause for clause in clauses if clause.startswith(decide.BESIDES))
 
 
-def _labelled(judgements: Decisions, where: Place, note: str) -> str:
-    """Replace the names of metrics in a ``note`` of a verdict by the labels that tables use."""
-    metrics = sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True)
+def _labelled(judged: Judged, method: str) -> str:
+    """Return the note of a verdict with the labels of metrics that tables use in place of their names."""
+    note, metrics = judged.verdicts[method]["note"], {item["metric"] for item in judged.distances}
     # Whole names only: none that is a part of a longer word or of a dotted name.
     whole = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, metrics))})(?![\w-]|[.]\w)"
     return re.sub(whole, lambda match: decisions.label(match[0]), note) if metrics else note
 
 
-def _clauses(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> list[str]:
+def _clauses(judged: Judged, method: str) -> list[str]:
     """Return the reasons why a verdict is open or the method failed, and what would decide the verdict, as clauses of a
     sentence; [] if the verdict is decided.
 
     These are the clauses of the verdict's note. A clause that names plans (such as more pairs) ends with the time that
     the cheapest of them takes, if costs are known.
     """
+    row = judged.verdicts[method]
     diverged = row["verdict"] == decide.BROKEN and math.isnan(row["distance"])
     if not diverged and row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
         return []
-    needs = [need for need in judgements.resolution.get(where, []) if need["method"] == method
-             and need["what"].startswith("decides_") and need["times"] > 1]  # fmt: skip
-    note = _labelled(judgements, where, row["note"])
-    clauses = _merged(note.split("; ")) if note else []
+    plans = [need for need in judged.resolution if need["method"] == method and need["what"].startswith("decides_")]
+    clauses = _merged(_labelled(judged, method).split("; ")) if row["note"] else []
     for i, clause in enumerate(clauses):
-        named = [need for need in needs if re.search(rf"\b{re.escape(planning.size_phrase(need))}\b", clause)]
-        hours = [judgements.hours(where, method, need) for need in named]
+        named = [need for need in plans if re.search(rf"\b{re.escape(planning.size_phrase(need))}\b", clause)]
+        hours = [judged.hours(need) for need in named if need["times"] > 1]
         known = [value for value in hours if not math.isnan(value)]
         if known and clause.startswith(PLANNED):
             clauses[i] += f", which takes about {duration(3600 * min(known))} more"
@@ -144,11 +143,11 @@ def _gap(distances: dict[str, dict[str, Any]], role: str) -> Entry:
 def ranks(judgements: Decisions, study: str) -> Sheet:
     """Return the table of ranks: a line for each method and deciding metric, a section for each scenario."""
     lines, records = [], []
-    for where, rows in judgements.ranks.items():
-        for row in sorted(rows, key=lambda row: (row["metric"], row["best"] + row["worst"])):
+    for judged in judgements.places.values():
+        for row in sorted(judged.ranks, key=lambda row: (row["metric"], row["best"] + row["worst"])):
             cells = Entry(decisions.rank(row)), Entry(decisions.label(row["metric"]))
-            lines.append(Line(naming.method(row["method"]), cells, section=lookup.label(where)))
-        records += [{**key(where, study), **{name: row[name] for name in files.RANKS}} for row in rows]
+            lines.append(Line(naming.method(row["method"]), cells, section=judged.label))
+        records += [record(judged, study, row, files.RANKS) for row in judged.ranks]
     heads = Head("rank"), Head("by")
     return Sheet("ranks", "Ranks with confidence", words.RANKS, "method", heads, lines, records)
 
@@ -161,10 +160,11 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
     seeds have a line for each method, because seeds vary differently for each.
     """
     lines, records = [], []
-    for where, rows in judgements.resolution.items():
+    for judged in judgements.places.values():
+        rows = judged.resolution
         of_seeds = {row["metric"] for row in rows if row["unit"] == TRAINING_SEEDS}
-        shown = {row["metric"] for row in judgements.distances[where] if row["deciding"]} | of_seeds
-        records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
+        shown = {row["metric"] for row in judged.distances if row["deciding"]} | of_seeds
+        records += [record(judged, study, row, files.RESOLUTION) for row in rows]
         for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in shown):
             of_metric = [row for row in rows if row["metric"] == metric]
             line_of = {representative(of_metric): decisions.label(metric)}  # method → label of its line
@@ -173,7 +173,7 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
             for method, name in line_of.items():
                 plans = {(row["what"], row["times"]): row for row in of_metric if row["method"] == method}
                 if plans:
-                    lines.append(Line(name, _plans(plans), section=lookup.label(where)))
+                    lines.append(Line(name, _plans(plans), section=judged.label))
     heads = ("units", "models", "samples", "margin")
     columns = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
     return Sheet("resolution", "Resolution", words.RESOLUTION, "metric", columns, lines, records)
