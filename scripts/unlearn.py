@@ -1,6 +1,7 @@
 """Make one batch of trained models forget, by one method, and write their logits."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def task_of(
     forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
     method = registry.load("methods", settings["method"], place.get("method_file"))
     options = method.Options(**settings["method_options"])
-    return lambda *models: method.unlearn(*models, options), forget, Rows.where(member.retain)
+    run = partial(registry.call, "methods", method, "unlearn")
+    return lambda *models: run(*models, options), forget, Rows.where(member.retain)
 
 
 #: Data, memberships, the file of the trained models, settings, place, and files of the weights they started from.

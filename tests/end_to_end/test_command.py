@@ -110,8 +110,9 @@ WRONG = {
     "model": ('model.head = "3"', 'model.head = "7"', "model.head is '7', which is not a layer of the model"),
     "data": ("return Source(", "return (", "load must return a Source of unlearning_audit.data, it returned tuple"),
     "method": ("    stack.fit", "    [][3]\n    stack.fit", "mine.py line 19, in unlearn: IndexError: list index out"),
-    "method ": ("(stack: ModelStack, forget: Rows, retain", "(forget: ModelStack, stack: Rows, retain",
-                "unlearn must have the parameters (stack, forget, retain, options)"),
+    "method ": ("(stack: ModelStack, forget: Rows, retain", "(stack: ModelStack, forgotten: Rows, retain",
+                "unlearn may have the parameters (stack, forget, retain, options), found 'forgotten'"),
+    "signal": ("norm(dim=-1)", "norm()", "measure must return an array (500, …), one entry for each sample, it"),
 }  # fmt: skip
 
 
@@ -138,7 +139,7 @@ def after_edit(part: str, wrong: str, *words: str) -> object:
     [
         ("attack", "return value, value >= threshold", "return value", "score must return (score, decision), arrays"),
         ("protocol", "    order =", "    [][3]\n    order =", "IndexError: list index out of range"),
-        ("metric", "    models =", "    [][3]\n    models =", "IndexError: list index out of range"),
+        ("metric", "    sides =", "    [][3]\n    sides =", "IndexError: list index out of range"),
     ],
 )
 @pytest.mark.slow
@@ -157,9 +158,9 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
 @pytest.mark.parametrize(
     ("part", "wrong", "sentence"),
     [
-        ("return models", "return models[0]", "mine.py: read must return a list of unlearning_audit.readers.Model, it"),
-        ("ids=tuple(ids)", "ids=(ids[0],) * len(ids)", "results/mine.txt: sample s0 occurs twice"),
-        ("heldout=~forget", "heldout=None", "results/mine.txt: heldout must be bool, one for each of the 60 samples"),
+        ("return pd", "return list, pd", "table must return a data frame of pandas, with a line for each sample, it"),
+        ('"sample", "side"', '"side", "sample"', "results/mine.txt: column 'side' says 's0', 's1', 's2' and 57"),
+        ('"side", ', '"half", ', "no column of sample, half, score says which samples were to be"),
     ],
 )
 def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sentence, capsys):
@@ -170,11 +171,11 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
     for name, memory in (("none", 2.0), ("retrain", 0.0), ("mine", 0.5)):
         lines = [f"s{i},{'forget' if i < 30 else 'heldout'},{rng.normal(memory * (i < 30))}\n" for i in range(60)]
         Path(f"results/{name}.txt").write_text("sample,side,score\n" + "".join(lines))
-    assert after_edit("method=method", "method=method, entry=method", "try", "mine.py", "--on", "results") == 0
+    assert ended("try", "mine.py", "--on", "results") == 0
     output = capsys.readouterr().out
     assert "mine.py is valid: a reader of result files" in output
     assert "results/retrain.txt: retrain; 30 forgotten and 30 held-out samples; score" in output
-    assert "results/mine.txt:mine: mine; 30 forgotten and 30 held-out samples; score" in output
+    assert "results/mine.txt: mine; 30 forgotten and 30 held-out samples; score" in output
     assert ended("read", "results", "--reader", "mine.py", "--only-write") == 0
     assert ": none, retrain, mine; 30 samples to forget" in capsys.readouterr().out
     assert ended("read", "results", "--reader", "mine.py", "--only-write", "--json") == 0

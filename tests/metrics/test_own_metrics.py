@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t
 from unlearning_audit.evaluation import measuring as script
 from unlearning_audit.evaluation.cohort import Targets
+from unlearning_audit.evaluation.effects import DecisionRule, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Failure
 from unlearning_audit.plugins import registry
@@ -75,7 +77,11 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
         ("return [row", "return rng, [row", "mine.py: rows must return a list of Row, it returned tuple"),
         ('return {"": single', 'return "", {"": single', "mine.py: effects must map names to Effect, it"),
         ('{"": single(', '{"": 1, "x": single(', "mine.py: effects must map names to Effect, it returned dict"),
-        ("DecisionRule(1,", "DecisionRule(2,", "effects: mine: field 'direction' is 2, but must be one of 1, -1"),
+        (
+            "DecisionRule(1,",
+            "DecisionRule(2,",
+            "mine.py line 20, in effects: ValueError: direction is 2, but must",
+        ),
         ('row(metric="draw"', 'row(metric="q"', "mine.py: rows may not be called 'q', a name of the library's own"),
         ('row(metric="draw"', 'row(metric="new"', "mine.py: QUANTITIES must declare 'new', a row's name; it has"),
         ("options.shift", "options.shaft", "mine.py line 15, in rows: AttributeError: 'Options' object has no attr"),
@@ -90,6 +96,45 @@ def test_what_is_wrong_is_one_sentence_and_no_number(tmp_path, old, new, sentenc
     if new == "options.shaft":  # a raise is kept with its file, line and calls
         assert failure.file.endswith("mine.py")
         assert (failure.line, "shaft" in failure.traceback) == (15, True)
+
+
+VALUE = """
+from unlearning_audit.metrics import DecisionRule
+
+RULE = DecisionRule(direction=-1, margin="0.5")
+
+def value(models):
+    return models.phi.mean(axis=1)
+"""
+
+
+def test_a_number_that_is_said_once_is_row_and_effect(tmp_path):
+    (mean,), effects = evaluated(tmp_path / "mine.py", VALUE)
+    # Two blocks whose means are 1/2 and 5/2: t₁ · √2 · ½ · √2 on either side of 3/2.
+    assert (mean.metric, mean.value, mean.n) == ("mine", pytest.approx(1.5), 4)
+    half = t.ppf(0.975, 1) * np.std([0.5, 2.5], ddof=1) / np.sqrt(2)
+    assert (mean.ci_low, mean.ci_high) == pytest.approx((1.5 - half, 1.5 + half))
+    np.testing.assert_allclose(effects["mine"].value, [[0, 1, 2, 3]])
+    assert (effects["mine"].unit.tolist(), effects["mine"].rule.direction) == ([0, 0, 1, 1], -1)
+
+
+def test_a_number_without_a_rule_decides_nothing(tmp_path):
+    (mean,), effects = evaluated(tmp_path / "mine.py", VALUE.replace("RULE", "OTHER"))
+    assert (mean.value, effects) == (pytest.approx(1.5), {})
+
+
+def test_one_model_has_a_number_without_limits():
+    one = {"value": np.ones(1), "unit": np.zeros(1, int), "rule": DecisionRule(1, "0.5")}
+    assert np.isnan(single(**one).estimate().low)
+    of_samples = single(**one, influence=np.array([[0.1, -0.1]])).estimate()
+    assert of_samples.low < 1 < of_samples.high
+
+
+@pytest.mark.parametrize("wrong", ["models.phi", "models.phi.mean()", "models.phi.mean(axis=1) / 0", "None"])
+def test_a_metric_gives_one_finite_number_for_each_model(tmp_path, wrong):
+    (failure,), effects = evaluated(tmp_path / "mine.py", VALUE.replace("models.phi.mean(axis=1)", wrong))
+    assert "value must return an array of 4 finite numbers, one for each model, it returned" in failure.sentence
+    assert not effects
 
 
 def test_names_stand_before_quantities_only_where_the_file_is_called_otherwise():

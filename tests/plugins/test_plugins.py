@@ -118,6 +118,24 @@ def test_what_a_users_file_lacks_is_named(text, expected, tmp_path):
     assert expected in message
 
 
+def test_a_function_gets_what_its_parameters_name(tmp_path):
+    given = {"logits": 1, "y": 2, "shadow": 3, "options": 4, "rng": 5}
+    for parameters, expected in (
+        ("y, logits", (2, 1)),
+        ("logits, _rng, squared_norms, more=7", (1, 5, 6, 7)),
+        ("*values, squared_norms", (1, 2, 3, 4, 5, 6)),
+    ):
+        names = parameters.replace("=7", "").replace("*values", "*values")
+        file = write_file(tmp_path, f"NEEDS = 'squared_norms'\ndef score({parameters}): return ({names},)\n")
+        module = registry.load("attacks", "mine", file)
+        assert registry.call("attacks", module, "score", *given.values(), squared_norms=6) == expected
+        os.utime(file, ns=(0, len(parameters)))  # so that the next text is another file
+    for parameters in ("logits, labels", "logits, tokens"):
+        file = write_file(tmp_path, f"def score({parameters}): pass\n", f"{parameters[-3:]}.py")
+        unknown = f"score may have the parameters (logits, y, shadow, options, rng), found '{parameters.split()[1]}'"
+        assert unknown in refusal(study_with("attacks", file=file))
+
+
 def test_a_users_file_has_a_name_of_its_own(tmp_path):
     file = write_file(tmp_path, f"{OPTIONS}\ndef build(*args): pass\n")
     problem = "model.name: is the library's own model; give your file another name than 'mlp'"

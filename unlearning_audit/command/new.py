@@ -19,6 +19,7 @@ KINDS = {
     "model": "as the model: {{name: {name}, file: {file}}}",
     "data": "as the data: {{name: {name}, file: {file}, test_size: 0.2}}",
     "reader": "",
+    "signal": "",
 }
 
 #: The data, model and protocol of a new study; and the entries of a user's file in their place.
@@ -67,6 +68,8 @@ def write(file: str, kind: str, files: list[str]) -> str:
     path.write_text(environment.get_template(template).render(**fields, **lines), encoding="utf-8")
     if kind == "study":
         return f"Wrote {file}. Next: audit check {file}, then audit run {file}"
+    if kind == "signal":
+        return f"Wrote {file}. Next: audit try {file}, then NEEDS = {path.stem!r} in an attack or metric beside it"
     if kind == "reader":
         return f"Wrote {file}. Next: audit try {file} --on RESULTS, then audit read RESULTS --reader {file}"
     advice = f"A study names it {KINDS[kind].format(**fields)}; audit new mine.yaml --with {file} writes one"
@@ -77,8 +80,8 @@ def entries(arguments: list[str]) -> dict[str, object]:
     """Return what the template of a new study shows for a user's files, each given as FILE or FILE:FUNCTION.
 
     The dict maps methods, attacks and metrics to lists of YAML lines; data, models and protocols to one choice, which a
-    user's file replaces; and attacked to whether the protocol has attacks. Raises ValueError for a reader, which no
-    study names.
+    user's file replaces; and attacked to whether the protocol has attacks. Raises ValueError for a reader or a signal,
+    which no study names.
     """
     lines: dict[str, list[str]] = {"methods": [], "attacks": [], "metrics": []}
     choices, attacked = dict(CHOICES), True
@@ -89,6 +92,9 @@ def entries(arguments: list[str]) -> dict[str, object]:
         if kind == "readers":
             advice = f"audit read RESULTS --reader {file} writes a study of your files RESULTS"
             raise ValueError(f"--with {file}: a reader needs result files; {advice}")
+        if kind == "signals":
+            advice = f"name an attack or a metric beside it with NEEDS = {Path(file).stem!r}"
+            raise ValueError(f"--with {file}: a signal is read by others; {advice}")
         if kind in lines:
             also = f", function: {scalar(function)}" if function else ""
             lines[kind].append(f"{name}: {{file: {scalar(file)}{also}}}")

@@ -564,7 +564,11 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
         Name of a margin → its size.
     """
     name, scale = side.audited.rule.margin, side.audited.rule.scale
-    size = margins[name] if name in margins else float(name)
+    try:
+        size = margins[name] if name in margins else float(name)
+    except ValueError:
+        known = f"neither a number nor one of the study's margins: {', '.join(margins)}"
+        raise ValueError(f"the margin {name!r} of a metric is {known}") from None
     if scale == "difference":
         return -size, size
     if scale == "log":

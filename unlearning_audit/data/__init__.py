@@ -116,7 +116,7 @@ def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
     """
     guarded = nullcontext() if in_library(module.__file__) else guard(module.__file__)
     with guarded:  # an error in a reader of the library is a defect, or a ValueError that the reader raises on purpose
-        source = module.load(options, root)
+        source = registry.call("data", module, "load", options, root)
     if not isinstance(source, Source):
         expected = "load must return a Source of unlearning_audit.data"
         raise PluginError(f"{readable(module.__file__)}: {expected}, it returned {type_of(source)}")

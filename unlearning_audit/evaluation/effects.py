@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation.stored import checked
+from unlearning_audit.stats import Estimate, paired
 from unlearning_audit.stats.crossed import PerModel
 from unlearning_audit.store.files import Check, node_of, read_arrays, replacing
 
@@ -74,6 +75,14 @@ class DecisionRule:
     coarse: bool = False
     coarse_margin: float = np.inf
     draw: bool = field(default=True, compare=False)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a direction, scale or chance that does not exist."""
+        for name, allowed in {"direction": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}, but must be one of {', '.join(map(str, allowed))}"
+                )
 
     def without_draw(self) -> "DecisionRule":
         """Return the rule for samples that are not a random draw.
@@ -145,6 +154,15 @@ class Effect:
         """Return whether a split has more than one model."""
         # The columns of [2, models] are (unit, split); repetitions have equal ones.
         return len(np.unique(np.stack([self.unit, self.split]), axis=1).T) < len(self.unit)
+
+    def estimate(self) -> Estimate:
+        """Return the first number as a mean over units, with an interval that covers samples, models and units. The
+        limits are NaN if neither models nor samples show how the number varies; ``n`` counts models."""
+        numbers = paired.distances(
+            value=self.value, influence=self.influence, unit=self.unit, split=self.split, imagined=self.imagined
+        )
+        mean = replace(numbers.estimates()[0], n=len(self.unit))
+        return mean if self.varies else replace(mean, low=np.nan, high=np.nan)
 
     def alike(self, reference: "Effect") -> bool:
         """Return whether both effects have the same attacks, models and samples in the same order."""
@@ -275,9 +293,6 @@ def _effect(check: Check) -> Effect:
     values = checked(check, _FIELDS)
     if not values["value"].size:
         check.fail("value", f"has shape {values['value'].shape}, but needs a number and a model at least")
-    for name, allowed in {"direction": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
-        if values[name] not in allowed:
-            check.fail(name, f"is {values[name]!r}, but must be one of {', '.join(map(str, allowed))}")
     # ±NO_END stands for an infinite limit.
     ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in values.pop("ends").tolist()]
     limits: dict[str, Any] = dict(zip(("lowest", "highest", "coarse_margin"), map(float, ends), strict=True))
@@ -287,6 +302,10 @@ def _effect(check: Check) -> Effect:
         values[name] = values[name] if len(values[name]) else None
         if values[name] is not None and len(values[name]) != size:
             check.fail(name, f"has {len(values[name])} values, but must have {size} or none")
-    rule = DecisionRule(**{name: values.pop(name) for name in _RULE}, **limits)
+    fields = {name: values.pop(name) for name in _RULE}
+    try:
+        rule = DecisionRule(**fields, **limits)
+    except ValueError as error:
+        check.fail("rule", str(error))
     names, influence = tuple(values.pop("names").tolist()), values.pop("influence").astype(np.float64)
     return Effect(names=names, influence=influence, rule=rule, **values)

@@ -349,7 +349,7 @@ class Evaluation(Cohort):
         ArtifactError
             If there are no files of the signal.
         """
-        if registry.defines("signals", name, None, "values"):
+        if name in registry.defining("signals", "values"):
             return np.asarray(registry.load("signals", name).values(self, files, models, rows))
         values = self.outputs(files).by_sample(name, models, rows)
         if values is None:

@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unlearning_audit.evaluation import effects as effect_files
 from unlearning_audit.evaluation import mistakes, plausibility
-from unlearning_audit.evaluation.cohort import Group
+from unlearning_audit.evaluation.cohort import Group, Targets
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.logits import checksums
 from unlearning_audit.evaluation.rows import Failure, Row, problem
@@ -19,6 +21,8 @@ from unlearning_audit.plugins.declarations import name_in_study
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import check_names
+from unlearning_audit.plugins.registry import Module
+from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.store.files import ArtifactError, FailedError, NoAnswerError, NotFiniteError
 
@@ -198,8 +202,16 @@ def run_metric(
     # metric of the library reads is an ArtifactError: it passes, and ends the job.
     passing = ArtifactError if file is None else NoAnswerError
     with guard(module.__file__, but=passing):
-        rows = module.rows(evaluation, options, generator(evaluation.seed, entry["name"]))
-        effects = module.effects(evaluation, options) if hasattr(module, "effects") else {}
+        if hasattr(module, "rows"):
+            rng = generator(evaluation.seed, entry["name"])
+            rows = registry.call("metrics", module, "rows", evaluation, options, rng)
+            comparable = hasattr(module, "effects")
+            effects = registry.call("metrics", module, "effects", evaluation, options) if comparable else {}
+        else:
+            effect = effect_of_values(module, evaluation.targets, options)
+            mean = effect.estimate()
+            rows = [Row("", mean.value, mean.low, mean.high, mean.n, mean.note)]
+            effects = {"": effect} if effect.rule.margin else {}
     if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
         raise PluginError(f"{readable(module.__file__)}: rows must return a list of Row, it returned {type_of(rows)}")
     if not isinstance(effects, dict) or not all(isinstance(effect, effect_files.Effect) for effect in effects.values()):
@@ -208,6 +220,20 @@ def run_metric(
     effects = evaluation.for_verdicts(effects)
     named = [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows]
     return named, {name_in_study(name, key, stem): effect for name, effect in effects.items()}
+
+
+def effect_of_values(module: Module, models: Targets, options: Settings) -> effect_files.Effect:
+    """Return what the function ``value`` of a metric gives for the audited models, as an effect with the metric's
+    ``RULE``; without one, its margin is "". Models of one block and one split are repeats of one another.
+
+    Raises ValueError unless there is one finite number for each model.
+    """
+    value = np.asarray(registry.call("metrics", module, "value", models, options))
+    if value.shape != models.block.shape or value.dtype.kind not in "fiub" or not np.isfinite(value).all():
+        demand = f"an array of {len(models.block)} finite numbers, one for each model"
+        raise ValueError(f"value must return {demand}, it returned {value.dtype} {list(value.shape)}")
+    rule = getattr(module, "RULE", None) or effect_files.DecisionRule(direction=1, margin="")
+    return effect_files.single(value=value.astype(np.float64), unit=models.block, split=models.split, rule=rule)
 
 
 def compute_records(entry: Entry, evaluation: Evaluation) -> list[dict[str, Any]]:

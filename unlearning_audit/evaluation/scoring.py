@@ -10,6 +10,7 @@ import numpy as np
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.shadow import Score, Shadow, known_mask, needs
+from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.registry import Module, load, source_file
@@ -334,7 +335,8 @@ def call_score(
     shape, file = logits.shape[:2], readable(module.__file__)
     demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
     with guard(module.__file__):
-        returned = module.score(logits, y, shadow, module.Options(**settings["options"]), rng, **signal)
+        options = module.Options(**settings["options"])
+        returned = registry.call("attacks", module, "score", logits, y, shadow, options, rng, **signal)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise PluginError(f"{file}: score {demand}, it returned {type_of(returned)}")
         for name, array, kinds in zip(("score", "decision"), returned, ("fiu", "b"), strict=True):

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Container
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -27,33 +27,53 @@ class Kind:
     noun
         The name of the kind in sentences.
     parts
-        What each file defines; names in capitals are constants. ``class Options(Settings)`` may be left out.
+        What each file defines, "value or rows" if one of two suffices; names in capitals are constants. A file is
+        recognised by the first part.
     takes
-        The parameters of the function that is the first part, if they are checked (an attack may take signals after
-        them).
-    mark
-        The part by which a file is recognised.
+        Function → the parameters that it may name, of functions whose parameters are checked. An attack may name
+        signals as well.
     """
 
     noun: str
     parts: tuple[str, ...]
-    takes: tuple[str, ...]
-    mark: str
+    takes: dict[str, tuple[str, ...]]
 
     @property
     def with_article(self) -> str:
         """The noun with its article, such as "a method" or "an attack"."""
         return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
 
+    def marks(self, names: Container[str]) -> bool:
+        """Return whether a file that defines ``names`` is of this kind."""
+        return any(part in names for part in self.parts[0].split(" or "))
+
 
 KINDS = {
-    "methods": Kind("method", ("unlearn",), ("stack", "forget", "retain", "options"), "unlearn"),
-    "attacks": Kind("attack", ("score",), ("logits", "y", "shadow", "options", "rng"), "score"),
-    "models": Kind("model", ("build",), ("options", "shape", "classes"), "build"),
-    "data": Kind("data source", ("load",), ("options", "root"), "load"),
-    "metrics": Kind("metric", ("rows",), ("evaluation", "options", "rng"), "rows"),
-    "protocols": Kind("protocol", ("blocks", "draw", "PROTOCOL"), (), "draw"),
-    "readers": Kind("reader of result files", ("read", "files"), ("paths", "options", "root"), "files"),
+    "methods": Kind("method", ("unlearn",), {"unlearn": ("stack", "forget", "retain", "options")}),
+    "attacks": Kind("attack", ("score",), {"score": ("logits", "y", "shadow", "options", "rng")}),
+    "models": Kind("model", ("build",), {"build": ("options", "shape", "classes")}),
+    "data": Kind("data source", ("load",), {"load": ("options", "root")}),
+    "protocols": Kind("protocol", ("draw", "blocks", "PROTOCOL"), {}),
+    "readers": Kind(
+        "reader of result files",
+        ("files", "table or read"),
+        {
+            "files": ("place", "options"),
+            "table": ("path", "options"),
+            "read": ("paths", "options", "root"),
+            "joined": ("models",),
+        },
+    ),
+    "signals": Kind("signal", ("measure",), {"measure": ("network", "x", "y")}),
+    "metrics": Kind(
+        "metric",
+        ("value or rows",),
+        {
+            "value": ("models", "options"),
+            "rows": ("evaluation", "options", "rng"),
+            "effects": ("evaluation", "options"),
+        },
+    ),
 }
 
 #: The functions by which attacks score texts from the signals of their tokens, and metrics read such signals.
@@ -133,39 +153,48 @@ def is_function(kind: str, path: Path, *, named: bool = False) -> bool:
     defined, this_kind = syntax.defined(path), KINDS[kind]
     if adapter(kind) is None or "Options" in defined:
         return False
-    if named or this_kind.mark not in defined:
+    mark = this_kind.parts[0]
+    if named or mark not in defined:
         return named
-    signature = syntax.signature(path, this_kind.mark)  # (parameters, whether it takes further ones), or None
-    return not (signature and signature[0][:1] == [syntax.Parameter(this_kind.takes[0], required=True)])
+    signature = syntax.signature(path, mark)  # (parameters, whether it takes further ones), or None
+    return not (signature and signature[0][:1] == [syntax.Parameter(this_kind.takes[mark][0], required=True)])
 
 
 def _check(kind: str, module: Module, path: Path) -> None:
-    """Check that a user's file defines the parts of its kind, that its function takes the right parameters, and that
-    its ``Options`` are settings. Raises ValueError that names what is missing or wrong."""
+    """Check that a user's file defines the parts of its kind, that its functions have no other parameters than their
+    kind's (an attack may name its signals too), and that its ``Options`` are settings. Raises ValueError that names
+    what is missing or wrong."""
     for part in KINDS[kind].parts:
-        if not hasattr(module, part):
+        if not any(hasattr(module, name) for name in part.split(" or ")):
             raise ValueError(f"{path}: {part} is missing; every file of {kind} defines it")
-    takes, function = KINDS[kind].takes, getattr(module, KINDS[kind].parts[0])
-    if takes and inspect.isfunction(function):
-        _check_arguments(function, takes, path, more=kind == "attacks")
+    signals = declared_in(module) if kind == "attacks" else ()
+    for name, expected in KINDS[kind].takes.items():
+        function, known = getattr(module, name, None), (*expected, *signals)
+        if inspect.isfunction(function):
+            parameters = inspect.signature(function).parameters.values()
+            unknown = [p.name for p in parameters if p.name.lstrip("_") not in known and is_required(p)]
+            if unknown:
+                place = f"{readable(path)} line {function.__code__.co_firstlineno}: {name}"
+                raise ValueError(f"{place} may have the parameters ({', '.join(known)}), found {unknown[0]!r}")
     if not (isinstance(module.Options, type) and issubclass(module.Options, Settings)):
         raise ValueError(f"{path}: class Options cannot be read; it must derive from Settings")
 
 
-def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], path: Path, *, more: bool) -> None:
-    """Raise ValueError if a function does not take the parameters ``expected`` by these names. With ``more``, it may
-    take others after them; "_rng" counts as "rng"."""
-    given = [p for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
-    # Without *args, which makes ``named`` shorter than ``given``.
-    named = [parameter for parameter in given if parameter.kind != parameter.VAR_POSITIONAL]
-    required = sum(parameter.default is parameter.empty for parameter in named)
-    takes_any_number = len(named) < len(given)  # it has *args
-    right_number = takes_any_number or (len(named) >= len(expected) and (more or required <= len(expected)))
-    # Not strict: the names are compared as far as both go.
-    if not right_number or any(p.name.lstrip("_") != name for p, name in zip(named, expected, strict=False)):
-        place = f"{readable(path)} line {function.__code__.co_firstlineno}: {function.__name__}"
-        found = f"({', '.join(expected)}), found ({', '.join(parameter.name for parameter in named)})"
-        raise ValueError(f"{place} must have the parameters {found}")
+def is_required(parameter: inspect.Parameter) -> bool:
+    """Return whether a function cannot be called without a value of this parameter."""
+    variable = (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and parameter.kind not in variable
+
+
+def call(kind: str, module: ModuleType, name: str, *values: Any, **signals: Any) -> Any:
+    """Call a function of a plug-in and return its result. It is given what its parameters name of ``values``, which are
+    in the order of its kind's ``takes``, and of ``signals``; "_rng" counts as "rng", and ``*args`` take all values."""
+    function = getattr(module, name)
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters):
+        return function(*values, **signals)
+    given = {**dict(zip(KINDS[kind].takes[name], values, strict=True)), **signals}
+    return function(**{p.name: given[p.name.lstrip("_")] for p in parameters if p.name.lstrip("_") in given})
 
 
 def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
@@ -203,8 +232,24 @@ def _renamed(quantities: tuple[Quantity, ...], key: str, stem: str) -> tuple[Qua
 def declared(kind: str, name: str, file: str | None = None, constant_name: str = "NEEDS") -> tuple[str, ...]:
     """Return the names in a constant of a plug-in's file, such as NEEDS, which is one text or a tuple; () without the
     constant."""
-    value = constant(kind, name, file, constant_name)
+    return declared_in(load(kind, name, file), constant_name)
+
+
+def declared_in(module: ModuleType, constant_name: str = "NEEDS") -> tuple[str, ...]:
+    """Return the names in a constant of an imported file, as `declared` does."""
+    value = getattr(module, constant_name, None)
     return (value,) if isinstance(value, str) else tuple(value or ())
+
+
+def needed_signals(kind: str, name: str, file: str | None = None) -> dict[str, str | None]:
+    """Return signal → its file, for the signals in the NEEDS of an attack or metric (``kind``). The file is None for a
+    signal of the library; a user's own signal is a file of its name beside the user's attack or metric."""
+    files: dict[str, str | None] = {}
+    for need in declared(kind, name, file):
+        own = Path(file).resolve().with_name(f"{need}.py") if file else Path(need)
+        if need in names("signals") or (file and own.is_file()):
+            files[need] = None if need in names("signals") else str(own)
+    return files
 
 
 def offers(entry: Any, offer: str) -> bool:

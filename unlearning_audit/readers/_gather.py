@@ -1,18 +1,21 @@
 """Run the readers on some paths, and group comparable models."""
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
+import pandas as pd
 from pydantic import ValidationError
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
 from unlearning_audit.plugins.registry import Module
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.readers import _groups, _known, _roles, _texts, _words
+from unlearning_audit.readers import _groups, _known, _roles, _texts, _words, plain_csv
 from unlearning_audit.readers._groups import Group
 from unlearning_audit.readers._model import NONE, RETRAIN, Agreement, Model, Unread
 
@@ -84,9 +87,8 @@ def imported(
             fresh_models = [result for result in results if isinstance(result, Model)]
             _believe_inner_names(fresh_models, place)
             of_format += fresh_models
-        if joined := getattr(module, "joined", None):
-            out += _call(module, joined, of_format)
-            _refuse(out, places)
+        out += _joined(module, of_format)
+        _refuse(out, places)
         _without_common_words(of_format)
         across |= dict.fromkeys(of_format, getattr(module, "across", None))  # see `_agreements`
         models += of_format
@@ -200,14 +202,27 @@ def models(place: Path, reader: str, options: dict[str, Any]) -> list[Model]:
     refused = next((result for result in results if isinstance(result, Unread)), None)
     if refused:
         raise ValueError(refused.sentence)
-    return [result for result in results if isinstance(result, Model)]
+    found = [result for result in results if isinstance(result, Model)]
+    _joined(module, found)
+    return found
+
+
+def _joined(module: Module, models: list[Model]) -> list[Unread]:
+    """Let a reader complete the models of its format, if it has a function ``joined``; those of tables are completed by
+    the names of their files. Return what cannot be read after all."""
+    completing: ModuleType = plain_csv if hasattr(module, "table") else module
+    return list(_call(completing, "joined", models)) if hasattr(completing, "joined") else []
 
 
 def _run_reader(module: Module, paths: list[Path], options: dict[str, Any], place: Path) -> list[Model | Unread]:
     """Run a reader on the files ``paths`` and check every model that it returns. ``place``: the path that the user
     named, at or below which they lie. Raises ValueError that names the reader or a result file."""
     root = place if place.is_dir() else place.parent
-    results = _call(module, module.read, paths, _validated(module, options), root)
+    settings = _validated(module, options)
+    if hasattr(module, "table"):
+        results = plain_csv.read_tables(paths, lambda path: _table(module, path, settings), {}, root)
+    else:
+        results = _call(module, "read", paths, settings, root)
     if not isinstance(results, list) or not all(isinstance(result, (Model, Unread)) for result in results):
         expected = "read must return a list of unlearning_audit.readers.Model"
         raise PluginError(f"{readable(module.__file__)}: {expected}, it returned {type_of(results)}")
@@ -217,11 +232,20 @@ def _run_reader(module: Module, paths: list[Path], options: dict[str, Any], plac
     return results
 
 
+def _table(module: Module, path: Path, settings: Settings) -> pd.DataFrame:
+    """Return the table that a reader makes of one file."""
+    table = _call(module, "table", path, settings)
+    if not isinstance(table, pd.DataFrame):
+        demand = "table must return a data frame of pandas, with a line for each sample"
+        raise PluginError(f"{readable(module.__file__)}: {demand}, it returned {type_of(table)}")
+    return table
+
+
 def _result_files(module: Module, place: Path, options: dict[str, Any]) -> list[Path]:
-    """Return the result files that a reader finds at or below a path. The reader's function ``files`` receives the
-    options if it has a parameter ``options``."""
-    arguments = [_validated(module, options)] if "options" in inspect.signature(module.files).parameters else []
-    return list(_call(module, module.files, place, *arguments))
+    """Return the result files that a reader finds at or below a path. Only a function ``files`` with a parameter
+    ``options`` has the options checked, because all readers may be asked."""
+    takes = "options" in inspect.signature(module.files).parameters
+    return list(_call(module, "files", place, _validated(module, options) if takes else Settings()))
 
 
 def _validated(module: Module, options: dict[str, Any]) -> Settings:
@@ -235,13 +259,12 @@ def _validated(module: Module, options: dict[str, Any]) -> Settings:
         raise ValueError(f"{readable(module.__file__)}: its option {field!r}: {problem['msg']}") from None
 
 
-def _call(module: Module, function: Callable[..., Any], *arguments: object) -> Any:
+def _call(module: ModuleType, name: str, *arguments: object) -> Any:
     """Call a function of a reader and return its result. An error in a user's own reader is reported with its file and
     line (`guard`); one of the library's own readers is raised as it is."""
-    if in_library(module.__file__):
-        return function(*arguments)
-    with guard(module.__file__):
-        return function(*arguments)
+    file = str(module.__file__)
+    with nullcontext() if in_library(file) else guard(file):
+        return registry.call("readers", module, name, *arguments)
 
 
 def _believe_inner_names(models: Sequence[Model], place: Path) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +71,22 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
     """Return a model for each task, kind, method, step, model and seed that a table distinguishes; an `Unread` for a
     table that cannot be read. A sample without a finite number in some model is left out of all models of its table,
     except that diverged models (`_damage`) count for nothing here: they would take most samples from all others."""
+    return read_tables(paths, frame, options.columns, root)
+
+
+def read_tables(
+    paths: list[Path], table_of: Callable[[Path], Any], names: dict[str, str], root: Path
+) -> list[Model | Unread]:
+    """Return what `read` does, of tables that ``table_of`` returns for the files, as data frames of pandas. ``names``:
+    meaning → name of a column."""
 
     def models_of(path: Path) -> list[Model]:
         """Return the models of one table."""
-        table = frame(path)
+        table = table_of(path)
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
         if doubled := table.columns[table.columns.duplicated()].tolist():
             raise ValueError(f"{path}: two columns are called {doubled[0]!r}; rename one of them")
-        table, renamed = _wide_to_long(path, table, options.columns)
+        table, renamed = _wide_to_long(path, table, names)
         layout = complete_layout(path, table, renamed)
         for name in layout.values:
             table[name] = numbers(path, table[name])

@@ -1,6 +1,9 @@
 """Signals: what attacks and metrics read of models beyond their logits, a file each, named in their ``NEEDS``.
 
-A signal that is computed from the models defines ``read(stack, member, rows, settings)``, which returns an array
+A user's own signal lies beside the attack or metric that needs it, and defines ``measure(network, x, y)``, which
+returns an array [samples, …] for one network and some samples. A file in this folder may ask for more.
+
+A signal that is computed from a stack of models defines ``read(stack, member, rows, settings)``, which returns an array
 [models, rows, …]. ``rows`` int64 [rows] are the samples that some model forgets or that are held out, or what the
 signal's own ``about(member, data, settings)`` returns. Shadow models are queried as well. Attacks and metrics get the
 array by `Evaluation.signal`, with NaN for samples that were not queried.

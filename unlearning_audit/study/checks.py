@@ -218,9 +218,11 @@ def unknown_need(kind: str, name: str, file: str | None) -> str:
     # Signals that define RECORD are for metrics only: attacks do not learn from records.
     records = registry.defining("signals", "RECORD") if kind == "attacks" else ()
     signals = {*registry.names("signals")} - {*records}
-    unknown = [need for need in registry.declared(kind, name, file) if need not in {*OFFERS, *signals}]
-    known = f"protocols offer {', '.join(OFFERS)}; models can be asked for {', '.join(sorted(signals))}"
-    return f"has NEEDS = {unknown[0]!r}; {known}" if unknown else ""
+    known = {*OFFERS, *registry.needed_signals(kind, name, file)} - {*records}
+    unknown = [need for need in registry.declared(kind, name, file) if need not in known]
+    choice = f"protocols offer {', '.join(OFFERS)}; models can be asked for {', '.join(sorted(signals))}"
+    own = f", or by a file {unknown[0]}.py beside it" if unknown and file else ""
+    return f"has NEEDS = {unknown[0]!r}; {choice}{own}" if unknown else ""
 
 
 def _check_attacks(scenario: Scenario) -> None:

@@ -148,7 +148,7 @@ class Campaign:
         stack, membership = self.stacks[pair].copy(), self.pairs[pair]
 
         def unlearn(*models: ModelStack | Rows) -> object:
-            return self.method.unlearn(*models, self.method.Options(**options))
+            return registry.call("methods", self.method, "unlearn", *models, self.method.Options(**options))
 
         seconds = run_method(stack, unlearn, Rows.where(membership.forget), Rows.where(membership.retain), self.file)
         # Seconds that the method spared by reusing an earlier trial's Fisher information count as spent.

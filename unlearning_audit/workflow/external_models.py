@@ -135,7 +135,8 @@ def _open_checkpoint(path: Path, samples: Data, model: Options) -> ModelStack:
 
     def build() -> nn.Module:
         with guard(architecture.__file__):
-            network: nn.Module = architecture.build(settings, samples.x.shape[1:], samples.classes)
+            shape = samples.x.shape[1:]
+            network: nn.Module = registry.call("models", architecture, "build", settings, shape, samples.classes)
         if state:
             _load_state(network, path)
         return network

@@ -142,7 +142,7 @@ def builder(data: Data, settings: Json, place: Json, base: Sequence[str] = ()) -
     weights = {name: value[0] for name, value in read_models(base[0]).items()} if base else None
 
     def build() -> nn.Module:
-        model: nn.Module = architecture.build(options, data.x.shape[1:], data.classes)
+        model: nn.Module = registry.call("models", architecture, "build", options, data.x.shape[1:], data.classes)
         if place.get("file"):
             model = check_built(model, data.classes, architecture.__file__)
         if weights is not None:

@@ -95,6 +95,7 @@ class Models:
         self.protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
         self.declaration = scenario.record
         self.seed, self.prefix = plan.study.seed, ""
+        self.signal_files: dict[str, str | None] = {}  # signal → a user's own file, or None
 
     def count(self) -> int:
         """Return an upper bound on the models that are trained or unlearned for this scenario.
@@ -323,12 +324,16 @@ class Models:
         and without ``settings`` is left out, because its settings depend on the metrics' options: relearned predictions
         and generated texts. `Judged._add_configured_signals` plans these. Needs that are no signals are ignored.
         """
-        asked = {signal for plugin in plugins for signal in registry.declared(kind, plugin.name, plugin.file)}
+        asked: dict[str, str | None] = {}
+        for plugin in plugins:
+            asked |= registry.needed_signals(kind, plugin.name, plugin.file)
         signals = {}
-        for signal in sorted(asked.intersection(registry.defining("signals", "read"))):
-            settings = registry.constant("signals", signal, None, "settings")
-            if settings or not registry.defines("signals", signal, None, "RECORD"):
+        for signal, file in sorted(asked.items()):
+            module = registry.load("signals", signal, file)
+            settings, record = getattr(module, "settings", None), getattr(module, "RECORD", None)
+            if file or (hasattr(module, "read") and (settings or not record)):
                 signals[signal] = settings(kind) if settings else {"rows": "candidates"}
+        self.signal_files |= asked
         return signals
 
     def _add_signals(self, splits: list[Node], models: list[Node], signals: dict[str, dict[str, Any]]) -> list[Node]:
@@ -349,13 +354,14 @@ class Models:
         """
         nodes = []
         for signal, settings in signals.items():
+            file = self.signal_files.get(signal)
             for memberships, node in zip(splits, models, strict=True):
                 of_model = {name: node.settings[name] for name in ("model", "options", "recipe")}
                 nodes.append(self.plan.add(
                     "signals", f"{node.label}-{signal}", {**of_model, "signal": signal, **settings},
                     {"data": [self.data], "splits": [memberships], "models": [node]},
-                    [("models", self.scenario.model), ("signals", Plugin(signal, file=None, options={}))],
-                    place=self._place(), within=node,
+                    [("models", self.scenario.model), ("signals", Plugin(signal, file=file, options={}))],
+                    place={**self._place(), "signal_file": file}, within=node,
                 ))  # fmt: skip
         return nodes
 

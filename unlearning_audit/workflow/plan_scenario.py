@@ -24,20 +24,22 @@ Inputs = dict[str, list[Node]]
 def role_of(signal: str) -> str:
     """Return the role of a job's inputs that hold this signal: the signal's ``ROLE`` if it has its own, else
     "readings"."""
-    return registry.constant("signals", signal, None, "ROLE") or "readings"
+    role = registry.constant("signals", signal, None, "ROLE") if signal in registry.names("signals") else None
+    return role or "readings"
 
 
 def _needed_signals(kind: str, plugin: Plugin) -> list[tuple[str, Plugin]]:
     """Return ("signals", plug-in) for every signal that an attack or a metric (``kind``) needs. The keys of its results
     depend on the code of these signals too. Needs that are no signals are left out."""
-    needs = registry.declared(kind, plugin.name, plugin.file)
-    return [("signals", Plugin(need, None, {})) for need in needs if need in registry.names("signals")]
+    needed = registry.needed_signals(kind, plugin.name, plugin.file)
+    return [("signals", Plugin(name, file, {})) for name, file in needed.items()]
 
 
 def _read_by(metric: Plugin, inputs: Inputs) -> Inputs:
     """Return those of a scoring job's ``inputs`` that a metric reads: all but the signals that it does not need."""
     signals = registry.defining("signals", "read")
-    needs = {role_of(need) for need in registry.declared("metrics", metric.name, metric.file) if need in signals}
+    needed = registry.needed_signals("metrics", metric.name, metric.file)
+    needs = {role_of(need) for need, file in needed.items() if file or need in signals}
     # Roles of signals that the metric does not need; "signals" is the role of those that attacks read.
     others = {"signals", *map(role_of, signals)} - needs
     # The role of a signal stands last in the name of an input, after the models from which the signal is read, as in

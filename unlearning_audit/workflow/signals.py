@@ -9,9 +9,14 @@ from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.signal_files import BySample
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard
+from unlearning_audit.plugins.registry import Module
 from unlearning_audit.store.files import Arrays, ArtifactError
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.workflow.attempt import attempt, guard_model
 from unlearning_audit.workflow.open_stack import device_facts, open_stacks
+
+#: How many samples a network reads at a time.
+PORTION = 500
 
 
 def candidates(member: Membership) -> np.ndarray:
@@ -39,8 +44,29 @@ def as_stored(signal: str, result: Arrays | np.ndarray, rows: np.ndarray, models
         return result
     if np.shape(result)[:2] != (models, len(rows)):
         shape = f"({models}, {len(rows)}, …), one entry of each sample in each model"
-        raise ValueError(f"signal {signal}: read must return an array {shape}, not {np.shape(result)}")
+        raise ValueError(f"signal {signal}: its values must be an array {shape}, not {np.shape(result)}")
     return BySample(signal, result, rows)
+
+
+def measured(module: Module, stack: ModelStack, rows: np.ndarray) -> np.ndarray:
+    """Return what the function ``measure`` of a signal's file gives for each network of a stack and for the samples
+    ``rows``, float64 [models, rows, …]. A network reads `PORTION` samples at a time. Raises ValueError unless there is
+    one entry for each sample."""
+    import torch
+
+    def of_network(model: int) -> torch.Tensor:
+        """Return the signal of one network, float64 [rows, …]."""
+        network, values = stack.extract(model).eval(), []
+        for portion in torch.as_tensor(rows).split(PORTION):
+            batch = stack.read([model], portion[None])
+            value = registry.call("signals", module, "measure", network, batch.x[0], batch.labels[0])
+            if np.shape(value)[:1] != (len(portion),):
+                demand = f"measure must return an array ({len(portion)}, …), one entry for each sample"
+                raise ValueError(f"{demand}, it returned one of shape {tuple(np.shape(value))}")
+            values.append(torch.as_tensor(value).detach().double().cpu())
+        return torch.cat(values)
+
+    return torch.stack([of_network(model) for model in range(len(stack))]).numpy()
 
 
 def signals(
@@ -69,7 +95,7 @@ def signals(
 
     def compute() -> dict[str, Any]:
         """Read the signal from all models, write it, and return facts for the spec."""
-        module = registry.load("signals", settings["signal"])
+        module = registry.load("signals", settings["signal"], place.get("signal_file"))
         # Attacks do not learn from records, so that a signal that is kept as a record is not read from shadow models.
         queried = ~membership.shadow if hasattr(module, "RECORD") else np.ones(len(membership.seed), bool)
         numbers = np.flatnonzero(queried)
@@ -84,7 +110,10 @@ def signals(
         for part, of_part, stack in stacks:
             with guard(module.__file__, but=ArtifactError), guard_model(settings, place):
                 asked = rows if rows.ndim == 1 else rows[part]
-                result = module.read(stack, of_part, asked, settings)
+                if hasattr(module, "measure"):
+                    result = measured(module, stack, asked)
+                else:
+                    result = module.read(stack, of_part, asked, settings)
                 records.append(as_stored(settings["signal"], result, asked, len(stack)))
         type(records[0]).concatenate(records).write(signals)
         return {"models": len(numbers), **device_facts(stack.device)}

@@ -53,9 +53,9 @@ def kind(file: str, function: str = "") -> str:
     if function:
         return "methods"
     for name, kind in registry.KINDS.items():
-        if kind.mark in names:
+        if kind.marks(names):
             return name
-    parts = ", ".join(f"{kind.mark} ({kind.with_article})" for kind in registry.KINDS.values())
+    parts = ", ".join(f"{kind.parts[0]} ({kind.with_article})" for kind in registry.KINDS.values())
     advice = "name the function that unlearns, such as --set function=forget, or let audit new write a file"
     raise ValueError(f"{file}: it defines none of {parts}; {advice}")
 
@@ -248,7 +248,7 @@ def takes_pictures(file: str) -> bool:
 
 
 def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | None = None) -> str:
-    """Try a user's file of data, a model or a method, and return a report of a few lines.
+    """Try a user's file of data, a model, a method or a signal, and return a report of a few lines.
 
     The file runs in a process of its own. Raises ValueError, in one sentence with the file's name, if it fails or
     breaks its contract.
@@ -270,7 +270,7 @@ def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | 
     except ValueError as error:  # its message begins with a place in a study, and there is no study
         message = str(error).removeprefix(f"{plugin_kind}.{name}").lstrip(".: ")
         raise ValueError(f"{file}: {message}") from None
-    try_plugin = {"methods": _try_method, "models": _try_model, "data": _try_data}[plugin_kind]
+    try_plugin = {"methods": _try_method, "models": _try_model, "data": _try_data, "signals": _try_signal}[plugin_kind]
     lines = isolated(lambda: {"lines": try_plugin(plugin, file, setting)}, file, trace=False)["lines"]
     return "\n".join(lines)
 
@@ -296,7 +296,7 @@ def _try_method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
     module = registry.load("methods", plugin.name, plugin.file)
     options = module.Options(**plugin.options)
     seconds = run_method(
-        stack, lambda *models_and_rows: module.unlearn(*models_and_rows, options),
+        stack, lambda *models_and_rows: registry.call("methods", module, "unlearn", *models_and_rows, options),
         forget=Rows(sides["forgotten"]), retain=Rows(sides["kept"]), file=file,
     )  # fmt: skip
     try:
@@ -343,7 +343,7 @@ def _try_model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     def build(shape: tuple[int, ...], classes: int) -> "nn.Module":
         """Return one network of the user's file, whose final layer has a name."""
         with guard(file):
-            model = module.build(options, shape, classes)
+            model = registry.call("models", module, "build", options, shape, classes)
         return check_built(model, classes, file)
 
     if setting is None:
@@ -377,6 +377,24 @@ def _try_model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
         f"{accuracy['never seen']:.2f} on others",
         f"  {seconds:.2f} s to train both.",
     ]
+
+
+def _try_signal(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
+    """Read a user's signal of two trained networks, by default of digits, and return the lines of a report on its mean
+    over forgotten samples, which these networks still know, and over samples that they never saw."""
+    from unlearning_audit.workflow.signals import measured
+
+    setting = (setting or digits()).within(SECONDS)
+    stack = setting.stack()
+    stack.train(setting.trained)
+    started = time.perf_counter()
+    with guard(file):
+        values = measured(registry.load("signals", plugin.name, plugin.file), stack, np.arange(len(setting.y)))
+    seconds = time.perf_counter() - started
+    each = list(values.shape[2:]) if values.ndim > 2 else "one number"
+    lines = [f"{file} runs correctly: {each} for each sample. Its mean in two models of {setting.about}:"]
+    lines += [f"  {side:<20}{values[setting.mask(side)].mean():.3g}" for side in ("forgotten", "never seen")]
+    return [*lines, f"  {seconds:.2f} s for {values.size:,} values of both models."]
 
 
 def _try_data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
