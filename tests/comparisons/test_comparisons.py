@@ -233,6 +233,8 @@ def test_the_margin_of_a_ratio_is_a_factor_to_both_sides(near, value, ends):
     (part,) = of_seeds({"x": np.full(6, value) + 0.01 * np.arange(6)})["x"].values()
     rule = replace(part.rule, ideal=1.0, direction=near, margin="forgetting_quality", scale="ratio", two_sided=False)
     (row,) = compare({"x": {"f": replace(part, rule=rule)}})[0].distances
+    with pytest.raises(ValueError, match="the margin 'auk' of a metric is neither a number nor one of the study's"):
+        compare({"x": {"f": replace(part, rule=replace(rule, margin="auk"))}})
     assert (row["margin_far"], row["margin_near"]) == pytest.approx(ends)
     assert (row["distance"], row["from"]) == (pytest.approx(near * (value + 0.025 - 1)), "theory")
 

@@ -53,7 +53,7 @@ def test_every_offer_and_every_need_has_a_meaning():
     for name in registry.names("metrics"):
         assert set(registry.declared("metrics", name)) <= OFFERS.keys() | signals, name
         assert set(registry.declared("metrics", name, None, "DEFAULT")) <= set(registry.declared("metrics", name)) | {
-            "canaries", "imported"
+            "canaries", "imported", "one_forget_set"
         }  # fmt: skip
 
 

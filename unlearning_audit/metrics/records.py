@@ -13,7 +13,7 @@ from unlearning_audit.stats import records as record_stats
 
 #: p-values of records are exact where forgotten samples are a random draw; retrained models are not needed then.
 NEEDS = ("fair_draw",)
-DEFAULT = ("fair_draw", "imported")
+DEFAULT = ("fair_draw", "one_forget_set", "imported")
 ALONE = True
 
 #: How many numbers of samples a note lists.
