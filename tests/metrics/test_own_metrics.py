@@ -38,7 +38,7 @@ def effects(evaluation, options):
 class Known(Evaluation):
     """A case of four models, two to a pair, whose φ is the number of the model."""
 
-    targets = None
+    targets = target = None
 
     def __init__(self):
         super().__init__("", [], [], [], seed=3)
@@ -116,11 +116,15 @@ def test_a_number_that_is_said_once_is_row_and_effect(tmp_path):
     assert (mean.ci_low, mean.ci_high) == pytest.approx((1.5 - half, 1.5 + half))
     np.testing.assert_allclose(effects["mine"].value, [[0, 1, 2, 3]])
     assert (effects["mine"].unit.tolist(), effects["mine"].rule.direction) == ([0, 0, 1, 1], -1)
+    assert evaluated(tmp_path / "other.py", VALUE.replace("RULE", "NO_RULE"), "mine") == ([mean], {})
 
 
-def test_a_number_without_a_rule_decides_nothing(tmp_path):
-    (mean,), effects = evaluated(tmp_path / "mine.py", VALUE.replace("RULE", "OTHER"))
-    assert (mean.value, effects) == (pytest.approx(1.5), {})
+def test_a_metric_gets_the_signals_that_it_names(tmp_path, monkeypatch):
+    (tmp_path / "lengths.py").write_text("def measure(x): return x.norm(dim=1)\n")
+    signal = np.arange(8.0).reshape(4, 2)
+    monkeypatch.setattr(Known, "signal", lambda self, name, files, models, rows: {"lengths": signal}[name][:, rows])
+    text = 'NEEDS = "lengths"\ndef value(lengths, models): return lengths[models.forget]\n'
+    assert evaluated(tmp_path / "mine.py", text)[0][0].value == signal[:, 0].mean()
 
 
 def test_one_model_has_a_number_without_limits():

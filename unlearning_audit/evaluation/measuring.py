@@ -11,7 +11,7 @@ import numpy as np
 
 from unlearning_audit.evaluation import effects as effect_files
 from unlearning_audit.evaluation import mistakes, plausibility
-from unlearning_audit.evaluation.cohort import Group, Targets
+from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.logits import checksums
 from unlearning_audit.evaluation.rows import Failure, Row, problem
@@ -208,10 +208,10 @@ def run_metric(
             comparable = hasattr(module, "effects")
             effects = registry.call("metrics", module, "effects", evaluation, options) if comparable else {}
         else:
-            effect = effect_of_values(module, evaluation.targets, options)
+            effect = effect_of_values(module, evaluation, options)
             mean = effect.estimate()
             rows = [Row("", mean.value, mean.low, mean.high, mean.n, mean.note)]
-            effects = {"": effect} if effect.rule.margin else {}
+            effects = {"": effect} if hasattr(module, "RULE") else {}
     if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
         raise PluginError(f"{readable(module.__file__)}: rows must return a list of Row, it returned {type_of(rows)}")
     if not isinstance(effects, dict) or not all(isinstance(effect, effect_files.Effect) for effect in effects.values()):
@@ -222,17 +222,23 @@ def run_metric(
     return named, {name_in_study(name, key, stem): effect for name, effect in effects.items()}
 
 
-def effect_of_values(module: Module, models: Targets, options: Settings) -> effect_files.Effect:
-    """Return what the function ``value`` of a metric gives for the audited models, as an effect with the metric's
-    ``RULE``; without one, its margin is "". Models of one block and one split are repeats of one another.
+def effect_of_values(module: Module, evaluation: Evaluation, options: Settings) -> effect_files.Effect:
+    """Return what the function ``value`` of a metric gives for the audited models and the signals in its ``NEEDS``, as
+    an effect with the metric's ``RULE``, if it has one. Models of one block and one split are repeats of one another.
 
     Raises ValueError unless there is one finite number for each model.
     """
-    value = np.asarray(registry.call("metrics", module, "value", models, options))
+    models = evaluation.targets
+    samples = np.arange(models.forget.shape[1])
+    signals = {
+        name: evaluation.signal(name, evaluation.unlearned_files, evaluation.target, samples)
+        for name in registry.needed_signals("metrics", module.__name__, module.__file__)
+    }
+    value = np.asarray(registry.call("metrics", module, "value", models, options, **signals))
     if value.shape != models.block.shape or value.dtype.kind not in "fiub" or not np.isfinite(value).all():
         demand = f"an array of {len(models.block)} finite numbers, one for each model"
         raise ValueError(f"value must return {demand}, it returned {value.dtype} {list(value.shape)}")
-    rule = getattr(module, "RULE", None) or effect_files.DecisionRule(direction=1, margin="")
+    rule = getattr(module, "RULE", effect_files.DecisionRule(direction=1, margin="none"))
     return effect_files.single(value=value.astype(np.float64), unit=models.block, split=models.split, rule=rule)
 
 

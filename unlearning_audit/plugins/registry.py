@@ -162,12 +162,12 @@ def is_function(kind: str, path: Path, *, named: bool = False) -> bool:
 
 def _check(kind: str, module: Module, path: Path) -> None:
     """Check that a user's file defines the parts of its kind, that its functions have no other parameters than their
-    kind's (an attack may name its signals too), and that its ``Options`` are settings. Raises ValueError that names
-    what is missing or wrong."""
+    kind's (those of attacks and metrics may name signals too), and that its ``Options`` are settings. Raises ValueError
+    that names what is missing or wrong."""
     for part in KINDS[kind].parts:
         if not any(hasattr(module, name) for name in part.split(" or ")):
             raise ValueError(f"{path}: {part} is missing; every file of {kind} defines it")
-    signals = declared_in(module) if kind == "attacks" else ()
+    signals = declared_in(module) if kind in ("attacks", "metrics") else ()
     for name, expected in KINDS[kind].takes.items():
         function, known = getattr(module, name, None), (*expected, *signals)
         if inspect.isfunction(function):
