@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from unlearning_audit.plugins.guard import PluginError
-from unlearning_audit.training.chunks import chunks
 from unlearning_audit.training.engine import State, forward_one, images_last, repeatable
 from unlearning_audit.training.stack import ModelStack
 
@@ -26,16 +25,10 @@ def readings(stack: ModelStack, index: np.ndarray) -> np.ndarray:
     once and with one row per sample.
     """
     stack.model.eval()
-    features_of = of_passages if "layer" in stack.readings else of_layer
+    compute = partial(of_passages if "layer" in stack.readings else of_layer, stack)
     per_model = []
-
-    def read(weights: tuple[State, State], rows: Tensor, part: slice) -> Tensor:
-        """Return the inputs of the last layer of the model with these ``weights`` for a ``part`` of its ``rows``."""
-        return features_of(stack, weights, stack.x[rows[part].to(stack.device)]).float().cpu()
-
     for model, samples in enumerate(torch.from_numpy(index)):
-        rows = samples[samples >= 0]
-        states = torch.cat([*chunks(len(rows), CHUNK, partial(read, stack.state(model), rows))])
+        states = stack.by_chunks(model, samples[samples >= 0], CHUNK, compute)
         filled = states.new_zeros((len(samples), states.shape[1]))  # 0 where there is no sample
         filled[samples >= 0] = states
         per_model.append(filled.numpy())

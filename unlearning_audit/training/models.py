@@ -201,15 +201,20 @@ class Models:
         rows = torch.arange(len(self.x)) if index is None else torch.from_numpy(np.asarray(index))
         self.model.eval()
 
-        def logits_of_chunk(weights: tuple[State, State], part: slice) -> Tensor:
-            """Return the logits of the model with these ``weights`` for the samples ``rows[part]``."""
-            return forward_one(self.model, *weights, images_last(self.scaled(self.x[rows[part].to(self.device)])))
+        def compute(weights: tuple[State, State], x: Tensor) -> Tensor:
+            """Return the logits of the model with these ``weights`` for samples ``x``."""
+            return forward_one(self.model, *weights, images_last(self.scaled(x)))
 
-        of_models = []
-        for model in range(len(self)):
-            of_chunks = [*chunks(len(rows), chunk, partial(logits_of_chunk, self.state(model)))]
-            of_models.append(torch.cat(of_chunks).float().cpu().numpy())
-        return np.stack(of_models)
+        return np.stack([self.by_chunks(model, rows, chunk, compute).numpy() for model in range(len(self))])
+
+    def by_chunks(
+        self, model: int, rows: Tensor, size: int, compute: Callable[[tuple[State, State], Tensor], Tensor]
+    ) -> Tensor:
+        """Return what ``compute`` makes of the weights of the model with the number ``model`` and of its samples
+        ``rows`` int64 [rows], of ``size`` of them at once, or fewer if memory is exhausted: float32 [rows, …]."""
+        weights = self.state(model)  # copied once, not for every chunk
+        parts = chunks(len(rows), size, lambda part: compute(weights, self.x[rows[part].to(self.device)]))
+        return torch.cat([part.float().cpu() for part in parts])
 
     def predictions(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the models predict for the samples ``rows`` int64 [rows]: the logit-scaled confidence log p/(1 −

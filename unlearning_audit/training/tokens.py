@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unlearning_audit.training.engine import State
 from unlearning_audit.training.models import Models
 
 #: Samples that are processed at once, and the largest number of logits: a large vocabulary takes fewer samples.
@@ -19,15 +20,14 @@ def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
     """
     if "tokens" not in stack.readings:
         raise ValueError("an attack or metric reads single tokens, which only language models predict; leave it out")
-    of_models, most = [], int((stack.x[:, 1:] >= 0).sum(1).max())
-    for model in range(len(stack)):
-        weights, of_chunks = stack.state(model), []
-        for chunk in torch.from_numpy(rows).split(samples_at_once(stack)):
-            x = stack.x[chunk.to(stack.device)]
-            values = four_values(stack.answers(weights, x, "tokens"), x)
-            of_chunks.append(scored_only(values, x, most))
-        of_models.append(torch.cat(of_chunks).cpu().numpy())
-    return np.stack(of_models)
+    most = int((stack.x[:, 1:] >= 0).sum(1).max())
+
+    def compute(weights: tuple[State, State], x: Tensor) -> Tensor:
+        """Return the values of the model with these ``weights`` for samples ``x``."""
+        return scored_only(four_values(stack.answers(weights, x, "tokens"), x), x, most)
+
+    samples, size = torch.from_numpy(rows), samples_at_once(stack)
+    return np.stack([stack.by_chunks(model, samples, size, compute).numpy() for model in range(len(stack))])
 
 
 def samples_at_once(stack: Models) -> int:

@@ -18,7 +18,8 @@ from torch.optim.sgd import sgd
 
 class Updates:
     """The base of the optimisers of ``parameters``, with the learning rate ``lr``, ``momentum`` and ``weight_decay`` as
-    in torch.optim. The current learning rate is ``param_groups[0]["lr"]``, as in torch.
+    in torch.optim. The current learning rate is ``param_groups[0]["lr"]``, as in torch. ``kept``: what a step changes
+    besides the parameters, each a tensor for every parameter that is 0 at first, such as velocities.
 
     For steps that are replayed from CUDA graphs, ``rate`` is a tensor [] that holds the learning rate, so that a graph
     follows a schedule; counts of steps are then on the parameters' device. For other steps it is None.
@@ -27,10 +28,10 @@ class Updates:
     def __init__(
         self, parameters: list[Tensor], *, lr: float, momentum: float, weight_decay: float, rate: Tensor | None = None
     ) -> None:
-        """Keep the settings. Subclasses add tensors that begin at 0, such as velocities."""
         self.parameters = parameters
         self.param_groups = [{"lr": lr}]
         self.momentum, self.weight_decay, self.rate = momentum, weight_decay, rate
+        self.kept = self._kept()
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next steps."""
@@ -40,7 +41,7 @@ class Updates:
 
     def state(self) -> list[Tensor]:
         """Return the tensors that a step changes besides the parameters, themselves and not copies."""
-        raise NotImplementedError
+        return [value for values in self.kept for value in values]
 
     def load(self, state: list[Tensor]) -> None:
         """Copy into the optimiser a ``state`` that `state` returned earlier. Raises ValueError for the state of another
@@ -62,7 +63,8 @@ class Updates:
         positions = [i for i, parameter in enumerate(self.parameters) if parameter.grad is not None]
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         if positions:
-            self._update([self.parameters[i] for i in positions], gradients, positions)
+            kept = [[values[i] for i in positions] for values in self.kept]
+            self._update([self.parameters[i] for i in positions], gradients, *kept)
 
     def _zeros(self) -> list[Tensor]:
         """Return a tensor of zeros for each parameter, of its shape."""
@@ -82,9 +84,12 @@ class Updates:
             return {"lr": self.param_groups[0]["lr"], "foreach": True}
         return {"lr": self.rate, "foreach": self.rate.is_cuda, "capturable": self.rate.is_cuda}
 
-    def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update some ``parameters`` by their ``gradients``. ``positions``: the places of these parameters among
-        all."""
+    def _kept(self) -> list[list[Tensor]]:
+        """Return the tensors ``kept`` at the start: two of each parameter's shape, and its count of steps."""
+        return [self._zeros(), self._zeros(), self._counts()]
+
+    def _update(self, parameters: list[Tensor], gradients: list[Tensor], *kept: list[Tensor]) -> None:
+        """Update some ``parameters``, and what is ``kept`` of them, by their ``gradients``."""
         raise NotImplementedError
 
 
@@ -94,21 +99,14 @@ class SGD(Updates):
     Velocities start at 0. Without dampening, the first step then equals torch's first step.
     """
 
-    def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
-        """Start with velocities of 0 for a momentum, and without velocities for none."""
-        super().__init__(parameters, **settings)
-        self.velocity = self._zeros() if self.momentum else []
+    def _kept(self) -> list[list[Tensor]]:
+        """Return the velocity of each parameter; nothing without momentum."""
+        return [self._zeros()] if self.momentum else []
 
-    def state(self) -> list[Tensor]:
-        """Return the velocity of each parameter; none without momentum."""
-        return self.velocity
-
-    def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update some ``parameters`` and their velocities by their ``gradients``. ``positions``: the places of these
-        parameters among all."""
-        velocity = [self.velocity[i] for i in positions] if self.momentum else []
+    def _update(self, parameters: list[Tensor], gradients: list[Tensor], *kept: list[Tensor]) -> None:
+        """Update some ``parameters`` and, with momentum, their velocities by their ``gradients``."""
         if self.rate is not None:  # torch's only kernel that takes the learning rate as a tensor
-            buffers: list[Tensor | None] = [*velocity] or [None for _ in positions]  # None: without momentum
+            buffers: list[Tensor | None] = [*kept[0]] if kept else [None for _ in parameters]
             sgd(
                 parameters, gradients, buffers, fused=True, lr=self.rate, momentum=self.momentum,
                 weight_decay=self.weight_decay, dampening=0, nesterov=False, maximize=False,
@@ -118,10 +116,10 @@ class SGD(Updates):
         # network's step. Gradients change in place, because nothing reads them later.
         if self.weight_decay:
             torch._foreach_add_(gradients, parameters, alpha=self.weight_decay)
-        if velocity:
+        for velocity in kept:
             torch._foreach_mul_(velocity, self.momentum)
             torch._foreach_add_(velocity, gradients)
-        torch._foreach_add_(parameters, velocity or gradients, alpha=-self.param_groups[0]["lr"])
+        torch._foreach_add_(parameters, kept[0] if kept else gradients, alpha=-self.param_groups[0]["lr"])
 
 
 class Adam(Updates):
@@ -129,19 +127,9 @@ class Adam(Updates):
 
     kernel: Callable[..., None] = staticmethod(adam)
 
-    def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
-        """Start with moments and counts of 0. ``settings``: the arguments of `Updates`."""
-        super().__init__(parameters, **settings)
-        self.first, self.second, self.steps = self._zeros(), self._zeros(), self._counts()
-
-    def state(self) -> list[Tensor]:
-        """Return the first moment of the gradients, the second, and the count of steps of each parameter."""
-        return [*self.first, *self.second, *self.steps]
-
-    def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update some ``parameters``, their moments and their counts of steps by their ``gradients``. ``positions``:
-        the places of these parameters among all."""
-        first, second, steps = ([state[i] for i in positions] for state in (self.first, self.second, self.steps))
+    def _update(self, parameters: list[Tensor], gradients: list[Tensor], *kept: list[Tensor]) -> None:
+        """Update some ``parameters``, both moments of their gradients and their counts of steps."""
+        first, second, steps = kept
         self.kernel(
             parameters, gradients, first, second, [], steps, weight_decay=self.weight_decay, amsgrad=False, beta1=0.9,
             beta2=0.999, eps=1e-8, maximize=False, **self._settings(),
@@ -157,19 +145,9 @@ class AdamW(Adam):
 class RMSprop(Updates):
     """RMSprop with momentum, as torch.optim.RMSprop with its default α and ε."""
 
-    def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
-        """Start with mean squares, velocities and counts of 0. ``settings``: the arguments of `Updates`."""
-        super().__init__(parameters, **settings)
-        self.square, self.velocity, self.steps = self._zeros(), self._zeros(), self._counts()
-
-    def state(self) -> list[Tensor]:
-        """Return the mean square of the gradients, the velocity and the count of steps of each parameter."""
-        return [*self.square, *self.velocity, *self.steps]
-
-    def _update(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
-        """Update some ``parameters``, their mean squares, velocities and counts of steps by their ``gradients``.
-        ``positions``: the places of these parameters among all."""
-        square, velocity, steps = ([state[i] for i in positions] for state in (self.square, self.velocity, self.steps))
+    def _update(self, parameters: list[Tensor], gradients: list[Tensor], *kept: list[Tensor]) -> None:
+        """Update some ``parameters``, the mean squares of their gradients, their velocities and counts of steps."""
+        square, velocity, steps = kept
         rmsprop(
             parameters, gradients, square, [], velocity if self.momentum else [], steps, alpha=0.99, eps=1e-8,
             weight_decay=self.weight_decay, momentum=self.momentum, centered=False, **self._settings(),
