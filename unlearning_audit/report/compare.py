@@ -53,24 +53,24 @@ def read(folder: str | Path) -> Study:
     table = folder / "tables" / "verdicts.csv"
     if not table.exists():
         raise ArtifactError(f"{table}: this file is missing; give the folder of a finished study, such as results/mine")
-    verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in cells.table(table)}
+    verdicts = {_case(row): row for row in cells.table(table)}
     summary = read_json(folder / "summary.json")
     if "nodes" not in summary:
         raise ArtifactError(f"{folder}: these results of an older version do not name their jobs; run the study again")
-    jobs = {_case(key): [tuple(job) for job in made_by] for key, made_by in summary["nodes"].items()}
+    made_by = summary["nodes"]  # "scenario|setting|method" → jobs
+    jobs = {case: [tuple(job) for job in made_by["|".join(case)]] for case in verdicts}
     distances: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for row in cells.table(folder / "tables" / "ranks.csv"):
-        if row["method"] not in naming.BASELINES:
-            by_metric = distances.setdefault((row["scenario"], row["setting"]), {})
-            by_metric.setdefault(row["metric"], {})[row["method"]] = abs(float(row["distance"]))
+        scenario, setting, method = _case(row)
+        if method not in naming.BASELINES:
+            by_metric = distances.setdefault((scenario, setting), {})
+            by_metric.setdefault(row["metric"], {})[method] = abs(float(row["distance"]))
     return Study(folder, verdicts, jobs, distances)
 
 
-def _case(key: str) -> Case:
-    """Split a key of summary.json into scenario, setting and method; only the setting may contain "|"."""
-    scenario, rest = key.split("|", 1)
-    setting, method = rest.rsplit("|", 1)
-    return scenario, setting, method
+def _case(row: dict[str, Any]) -> Case:
+    """Return the case that a row of a table is about."""
+    return row["scenario"], row["setting"], row["method"]
 
 
 def names(studies: list[Study]) -> list[str]:
@@ -121,7 +121,8 @@ def why(before: Study, after: Study, case: Case) -> str:
         only_before = {name for job_stage, name in old - new if job_stage == stage}
         only_after = {name for job_stage, name in new - old if job_stage == stage}
         if only_before and only_after:
-            return _changes((before, min(only_before)), (after, min(only_after)), stage)
+            places = ((before, only_before), (after, only_after))
+            return _changes(stage, *(study.folder.parent / stage / min(names) / "spec.json" for study, names in places))
         if only_before or only_after:
             more = naming.count(len(only_before | only_after), f"more {stage} job")
             larger = (after if only_after else before).folder.name
@@ -150,42 +151,31 @@ def agreement(left: Study, right: Study) -> tuple[float, int]:
     return (sum(taus) / len(taus), len(taus)) if taus else (math.nan, 0)
 
 
-def _changes(old: tuple[Study, str], new: tuple[Study, str], stage: str) -> str:
+def _changes(stage: str, old: Path, new: Path) -> str:
     """Return how the settings of two jobs of a ``stage`` differ, and before them those of the jobs of `ORIGINS` (data,
     splits, …) whose results the two jobs take.
 
     For example "data otherwise: use.size: 600 → 400; train otherwise: recipe.lr: 0.1 → 0.2". For verdicts, origins are
     left out. If a file with settings is missing, or if all settings are equal, the sentence says so. ``old`` and
-    ``new``: a study and the name of its job.
+    ``new``: the jobs' files ``spec.json``, with their settings and the paths of their inputs.
     """
     noun = "verdicts computed otherwise; the models are the same" if stage == "comparisons" else f"{stage} otherwise"
-    (old_study, old_job), (new_study, new_job) = old, new
-    if not (_spec(old_study, stage, old_job).is_file() and _spec(new_study, stage, new_job).is_file()):
+    if not (old.is_file() and new.is_file()):
         return f"{noun}: its key differs; the files with its settings are missing, so they cannot be compared"
-    # Stage → name of a job: of the inputs, and of the two jobs themselves.
-    before = {**_origins(old_study, stage, old_job), stage: old_job}
-    after = {**_origins(new_study, stage, new_job), stage: new_job}
-    origins = () if stage == "comparisons" else ORIGINS
     sentences = []
-    for compared in (*origins, stage):
-        if compared in before and compared in after:
-            old_spec = _spec(old_study, compared, before[compared])
-            changes = _settings(old_spec, _spec(new_study, compared, after[compared]))
-            if changes:
-                sentences.append(f"{noun if compared == stage else f'{compared} otherwise'}: {changes}")
+    before, after = ({**_origins(spec), stage: spec} for spec in (old, new))
+    for compared in (stage,) if stage == "comparisons" else (*ORIGINS, stage):
+        if compared in before and compared in after and (changes := _settings(before[compared], after[compared])):
+            sentences.append(f"{noun if compared == stage else f'{compared} otherwise'}: {changes}")
     return "; ".join(sentences) or f"{noun}: its settings are equal, so its inputs or the code that made it differ"
 
 
-def _spec(study: Study, stage: str, name: str) -> Path:
-    """Return the path of a job's ``spec.json``, which holds its settings and the paths of its inputs."""
-    return study.folder.parent / stage / name / "spec.json"
-
-
-def _origins(study: Study, stage: str, name: str) -> dict[str, str]:
-    """Return the inputs of a job as stage → name of the job that made the input, the first one of each stage."""
-    paths = [Path(path) for path in read_json(_spec(study, stage, name)).get("inputs", [])]
+def _origins(spec: Path) -> dict[str, Path]:
+    """Return the inputs of a job as stage → ``spec.json`` of the job that made the input, the first of each stage."""
+    paths = [Path(path) for path in read_json(spec).get("inputs", [])]
     # A path ends in stage/name/file. In reversed order, the first job of a stage overwrites the others.
-    return {path.parts[-3]: path.parts[-2] for path in reversed(paths) if len(path.parts) > 2}
+    jobs = {path.parts[-3]: path.parts[-2] for path in reversed(paths) if len(path.parts) > 2}
+    return {stage: spec.parents[2] / stage / name / "spec.json" for stage, name in jobs.items()}
 
 
 def _settings(old: Path, new: Path) -> str:

@@ -222,6 +222,12 @@ def size(row: dict[str, Any]) -> Cell:
     return Cell(1 - value, 1 - high, 1 - low) if row["scale"] == "ratio" else Cell(value, low, high)
 
 
+def spelled(row: dict[str, Any], least: int = 2) -> str:
+    """Return the distance of a row with its interval, without words, to ``least`` decimals at least."""
+    cell = size(row)
+    return interval(cell, max(decimals([cell]), least))
+
+
 def distance(row: dict[str, Any], source: str = "retraining") -> str:
     """Return the distance of a row in words: "0.30 [0.26, 0.34] from retraining", "1.4 [1.2, 1.6] times retraining's",
     or "0.7 [0.6, 0.8] instead of 1".

@@ -6,7 +6,6 @@ import platform
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from unlearning_audit.evaluation import rows
 from unlearning_audit.plugins import registry
@@ -54,26 +53,23 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     numbers = Numbers(rows.read_study(str(page.with_name("metrics.csv"))), order["cases"])
     judged = decisions.read(order.get("comparisons", []))
     imported = Path(file).with_name(f"{Path(file).stem}_models")
-    roles, recomputed = (_table(imported / name) for name in ("roles.csv", "recomputed.csv"))
+    places = (imported / "roles.csv", imported / "recomputed.csv")
+    roles, recomputed = (cells.table(place) if place.is_file() else [] for place in places)
     attacks, impossible = _attacks(numbers)
     # The dossier explains two verdicts, "traces remain" and "like retraining". The text goes on to columns of a table.
     explanation = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
+    versions = {"unlearning-audit": installed("unlearning-audit"), "Python": platform.python_version(), **VERSIONS}
     text = templates.render(
         "dossier.html", most=MOST, study=plan.study.name, file=file, digest=_digest(Path(file)), seed=plan.study.seed,
         bootstrap=plan.study.bootstrap, error=explanation, verdicts=_verdicts(judged), seen=_seen(judged),
         change=_change(judged), attacks=attacks, impossible=impossible, audited=_audited(numbers, roles),
         access=FROM_FILES if roles else FROM_LOGITS, source=_source(roles, file),
         left_out=[row["why"] for row in roles if row["role"] == "left out"],
-        disputes=_disputes(numbers, roles, recomputed), versions=_versions(),
+        disputes=_disputes(numbers, roles, recomputed), versions=versions,
     )  # fmt: skip
     path = page.with_name("dossier.html")
     write_text(str(path), text)
     return path
-
-
-def _table(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a csv file; [] if there is no such file."""
-    return cells.table(path) if path.is_file() else []
 
 
 def _digest(path: Path) -> str:
@@ -136,7 +132,7 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
     name the attacks that need logits and the metrics that need weights.
     """
     access_of: dict[str, str] = {}
-    impossible: dict[str, None] = {}
+    impossible: list[str] = []
     for case in numbers.cases:
         for row in numbers.rows_of(case):
             name, _, form = row.attack.partition("/")  # such as "kde/trained": by shadow models as trained
@@ -144,18 +140,18 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
                 score = row.metric.removeprefix("auc_")
                 access_of[score] = next(access for pattern, access in ACCESS if re.search(pattern, score))
             elif name and math.isnan(row.value) and row.note:
-                impossible[f"{row.attack}: {row.note}"] = None
+                impossible.append(f"{row.attack}: {row.note}")
             elif name:
                 access_of[row.attack] = f"logits, and shadow models {form}" if form else "logits of every sample"
-        impossible |= {lookup.failed(failure): None for failure in numbers.failures(case) if not failure.whole}
+        impossible += [lookup.failed(failure) for failure in numbers.failures(case) if not failure.whole]
     if access_of and all(access.endswith("from the result files") for access in access_of.values()):
         # A score and an attack are the same if four letters agree: gradnorm is gradient_norm.
         starts = {score[:4] for score in access_of}
         attacks = [name for name in registry.names("attacks") if name[:4] not in starts]
         of_weights = [name for name in registry.names("metrics") if "weights" in registry.declared("metrics", name)]
-        impossible[f"These attacks need logits, most of them of shadow models as well: {', '.join(attacks)}."] = None
-        impossible[f"These metrics need the weights: {', '.join(of_weights)}."] = None
-    return sorted(access_of.items()), list(impossible)
+        impossible.append(f"These attacks need logits, most of them of shadow models as well: {', '.join(attacks)}.")
+        impossible.append(f"These metrics need the weights: {', '.join(of_weights)}.")
+    return sorted(access_of.items()), list(dict.fromkeys(impossible))
 
 
 def _audited(numbers: Numbers, roles: list[dict[str, str]]) -> list[tuple[str, ...]]:
@@ -202,9 +198,3 @@ def _disputes(numbers: Numbers, roles: list[dict[str, str]], recomputed: list[di
     ]  # fmt: skip
     doubts = ((case["method"], doubt) for case in numbers.cases for doubt in numbers.noted(case, "doubt"))
     return [*wrong, *by_hand, *dict.fromkeys(f"{naming.method(method)}: {doubt}" for method, doubt in doubts)]
-
-
-def _versions() -> str:
-    """Return the versions of this package, of Python and of the packages that change numbers, as a sentence."""
-    packages = {"unlearning-audit": installed("unlearning-audit"), "Python": platform.python_version(), **VERSIONS}
-    return ", ".join(f"{name} {version}" for name, version in packages.items()) + "."

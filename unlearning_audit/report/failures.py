@@ -22,13 +22,11 @@ def lines(records: list[Record]) -> list[str]:
                 field = "methods" if row.kind == "diverged" else f"{row.kind}s"
                 name = row.name or record.method
             failed.setdefault((f"scenarios.{record.scenario}.{field}", row.sentence), {})[name] = None
-    return [f"{field}{_of_names(list(names))}: {sentence}" for (field, sentence), names in failed.items()]
-
-
-def _of_names(names: list[str]) -> str:
-    """Return ".mine", or ".mine (and others)" if several names share a sentence; "" for the empty name of a model."""
-    rest = f" (and {', '.join(names[1:])})" if len(names) > 1 else ""
-    return f".{names[0]}{rest}" if names[0] else ""
+    listed = []
+    for (field, sentence), (name, *more) in failed.items():
+        rest = f" (and {', '.join(more)})" if more else ""
+        listed.append(f"{field}.{name}{rest}: {sentence}" if name else f"{field}: {sentence}")
+    return listed
 
 
 def broken(records: list[Record]) -> bool:

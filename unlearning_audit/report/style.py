@@ -125,9 +125,9 @@ def legend(figure: "Figure", entries: list[dict[str, Any]]) -> float:
     return 0.0
 
 
-def blank(sentence: str, width: float | None = None) -> "Figure":
+def blank(sentence: str) -> "Figure":
     """Return a figure with a sentence that says why nothing is drawn."""
-    figure, (axis,) = panels(1, height=0.6, width=width)
+    figure, (axis,) = panels(1, height=0.6)
     axis.set_axis_off()
     axis.text(0, 0.5, sentence, va="center", color=MUTED)
     return figure

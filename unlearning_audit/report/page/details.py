@@ -8,7 +8,7 @@ from unlearning_audit.report.answer import Answer, Line
 from unlearning_audit.report.decisions import Judged
 from unlearning_audit.report.tables import verdicts
 from unlearning_audit.report.tables.cost import duration
-from unlearning_audit.report.tables.typeset import decimals, interval
+from unlearning_audit.report.tables.typeset import interval
 from unlearning_audit.stats import decide
 
 #: Significant digits of the numbers in the page; files have all digits.
@@ -57,7 +57,8 @@ def _square(judged: Judged, line: Line) -> dict[str, Any]:
         "why": verdicts.decides(judged, method) if row else "",
         "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
         "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
-        "worth": [_utility(gap) for name, gap in gaps.items() if name in words.UTILITY],
+        "worth": [{"label": decisions.label(name), "text": decisions.spelled(gap, 3)}
+                  for name, gap in gaps.items() if name in words.UTILITY],
         "rows": [{name: _plain(gap[name]) for name in FIELDS} for gap in gaps.values()],
     }  # fmt: skip
 
@@ -90,13 +91,6 @@ def _distance(gap: dict[str, Any]) -> dict[str, Any]:
         "text": interval(decisions.size(gap), decisions.digits(gap)), "margin": decisions.margin(gap),
         "p": "" if math.isnan(gap["p_holm"]) else decisions.probability(gap["p_holm"]),
     }  # fmt: skip
-
-
-def _utility(gap: dict[str, Any]) -> dict[str, Any]:
-    """Return {"label": the name of a measure of utility, "text": its distance from retraining with the interval, to
-    three decimals at least}. ``gap``: its row in distances.csv."""
-    size = decisions.size(gap)
-    return {"label": decisions.label(gap["metric"]), "text": interval(size, max(decimals([size]), 3))}
 
 
 def _plain(value: object) -> object:

@@ -9,7 +9,6 @@ from unlearning_audit.report import decisions, lookup, naming, words
 from unlearning_audit.report.decisions import Judged, Place
 from unlearning_audit.report.lookup import Cell, Numbers
 from unlearning_audit.report.tables import verdicts
-from unlearning_audit.report.tables.typeset import decimals, interval
 from unlearning_audit.stats import decide
 
 #: The retrained models beside which methods are shown, the preferred ones first.
@@ -131,7 +130,7 @@ def _sentence(judged: Judged, row: dict[str, Any]) -> str:
         return f"{decisions.word(row)}: {row['note']}"
     # The distance with its metric; after "traces remain", a difference need not say from what it is measured.
     full = f"{decisions.source(distance)} {decisions.distance(distance)}"
-    short = f"{decisions.source(distance)} {_number(distance)}" if distance["scale"] == "difference" else full
+    short = f"{decisions.source(distance)} {decisions.spelled(distance)}" if distance["scale"] == "difference" else full
     p = decisions.probability(row["p_holm"])
     match row["verdict"]:
         case decide.EQUIVALENT:
@@ -178,7 +177,9 @@ def _broken(judged: Judged, method: str) -> str:
         gap = distances.get(name)
         if gap and gap["broken"] == 1:
             value, low, high = (f"{100 * gap[column]:.0f}" for column in ("distance", "ci_low", "ci_high"))
-            loss = f"{_number(gap)} times" if gap["scale"] == "log" else f"{value} [{low}, {high}] points below"
+            loss = (
+                f"{decisions.spelled(gap)} times" if gap["scale"] == "log" else f"{value} [{low}, {high}] points below"
+            )
             losses.append(f"{measure} is {loss} that of retraining")
     return ", ".join(losses)
 
@@ -191,7 +192,7 @@ def _check(judged: Judged, method: str) -> Check:
     the check is open. Without a verdict or a p-value, the check was not made, and the text says why.
     """
     name, row, distance = naming.method(method), judged.verdicts.get(method), judged.main_distance(method)
-    value = "" if distance is None else _number(distance)
+    value = "" if distance is None else decisions.spelled(distance)
     if row is None or distance is None or math.isnan(row["p_holm"]):
         return Check(value, f"not checked: {row['note'] if row else f'there is no verdict on {name}'}")
     differs = row["p_holm"] <= decide.ALPHA
@@ -211,12 +212,6 @@ def _check(judged: Judged, method: str) -> Check:
     if distance["distance"] > 0 or decide.OTHER_SIDE in row["note"]:
         return Check(value, text, "good")
     return Check(value, f"{text}: {sensitivity.FAR_NONE}", "bad")
-
-
-def _number(distance: dict[str, Any]) -> str:
-    """Return the distance of a row with its interval, without words, to at least two decimals."""
-    cell = decisions.size(distance)
-    return interval(cell, max(decimals([cell]), 2))
 
 
 def _width(cell: Cell) -> float:

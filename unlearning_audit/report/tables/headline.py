@@ -69,16 +69,10 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
         flags = _flags(numbers, case, judged)
         lines.append(Line(naming.method(case["method"]), body, flags, section=lookup.label(lookup.place(case))))
     heads = [Head(column.head, column.group) for _, column in columns]
-    reading = how_to_read(next(iter(columns))[0]) if columns else ""
+    main = naming.meaning(next(iter(columns), ("",))[0])
+    reading = f"{main.display_name}: {main.reading}" if main.reading else ""
+    reading = words.HEADLINE if main.name == "q" else reading
     return Sheet("headline", "Headline", reading, "method", heads, lines, records)
-
-
-def how_to_read(metric: str) -> str:
-    """Return one line that explains the extremes of a metric; "" if the metric declares none."""
-    if metric == "q":
-        return words.HEADLINE
-    quantity = naming.meaning(metric)
-    return f"{quantity.display_name}: {quantity.reading}" if quantity.reading else ""
 
 
 def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[str, ...]:
