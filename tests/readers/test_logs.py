@@ -221,7 +221,7 @@ def test_two_recipes_of_retraining_are_two_yardsticks(tmp_path):
     ("change", "sentence"),
     [
         (lambda log: log["eval_log_forget.json"]["avg_gt_loss"].update({"3": float("nan")}),
-         "eval_log_forget.json: 'avg_gt_loss' has values that are not numbers"),
+         "the reading 'forget_Prob' must hold a finite number for each sample"),
         (lambda log: log["eval_log.json"]["average_perturb_loss"].pop("5") and None,
          "eval_log.json: 'average_perturb_loss' is missing, or has no number"),
         (lambda log: log.pop("eval_log_forget.json") and None,

@@ -192,16 +192,13 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
 def models(place: Path, reader: str, options: dict[str, Any]) -> list[Model]:
     """Read the models at or below a path with one reader, given by name or as a user's own file. Raises ValueError if
     it finds nothing or breaks its contract."""
-    if not place.exists():
-        raise ValueError(f"{place}: there is no such file or folder")
+    _present([place], reader)
     ((_, module),) = _readers(reader)
     paths = _result_files(module, place, options)
     if not paths:
         raise ValueError(f"{reader}: files finds no result file at {place}; it must return the paths of these files")
     results = _run_reader(module, paths, options, place)
-    refused = next((result for result in results if isinstance(result, Unread)), None)
-    if refused:
-        raise ValueError(refused.sentence)
+    _refuse(unread := [result for result in results if isinstance(result, Unread)], {each.file for each in unread})
     found = [result for result in results if isinstance(result, Model)]
     _joined(module, found)
     return found
@@ -215,8 +212,9 @@ def _joined(module: Module, models: list[Model]) -> list[Unread]:
 
 
 def _run_reader(module: Module, paths: list[Path], options: dict[str, Any], place: Path) -> list[Model | Unread]:
-    """Run a reader on the files ``paths`` and check every model that it returns. ``place``: the path that the user
-    named, at or below which they lie. Raises ValueError that names the reader or a result file."""
+    """Run a reader on the files ``paths`` and check every model that it returns; one with which something is wrong
+    becomes an `Unread`. ``place``: the path that the user named, at or below which they lie. Raises ValueError that
+    names the reader or a result file."""
     root = place if place.is_dir() else place.parent
     settings = _validated(module, options)
     if hasattr(module, "table"):
@@ -226,10 +224,11 @@ def _run_reader(module: Module, paths: list[Path], options: dict[str, Any], plac
     if not isinstance(results, list) or not all(isinstance(result, (Model, Unread)) for result in results):
         expected = "read must return a list of unlearning_audit.readers.Model"
         raise PluginError(f"{readable(module.__file__)}: {expected}, it returned {type_of(results)}")
-    for result in results:
-        if isinstance(result, Model) and (problem := result.problem()):
-            raise ValueError(f"{result.file}: {problem}")
-    return results
+    problems = [result.problem() if isinstance(result, Model) else "" for result in results]
+    return [
+        Unread(result.file, f"{result.file}: {problem}") if problem else result
+        for result, problem in zip(results, problems, strict=True)
+    ]
 
 
 def _table(module: Module, path: Path, settings: Settings) -> pd.DataFrame:

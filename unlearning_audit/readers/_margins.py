@@ -41,8 +41,6 @@ def archive(path: Path) -> dict[str, np.ndarray]:
     for name, shape in shapes.items():
         if len(shape) != 3 or shape[:2] != next(iter(shapes.values()))[:2] or not all(shape):
             raise ValueError(f"{path}: {name} has shape {shape}, but all must be [epochs, models, samples]")
-        if arrays[name].dtype.kind != "f" or not np.isfinite(arrays[name]).all():
-            raise ValueError(f"{path}: {name} must hold floating-point numbers without NaN or infinity")
     return arrays
 
 

@@ -93,12 +93,11 @@ def doubled(ids: Iterable[str]) -> str:
     return next((name for name, count in Counter(ids).items() if count > 1), "")
 
 
-def _unfit(value: object, samples: int) -> str:
-    """Return what is wrong with ``value``, which must be an array of finite numbers, one for each of so many
-    ``samples``; "" if nothing is wrong."""
+def _fits(value: object, samples: int) -> bool:
+    """Return whether ``value`` is an array of finite numbers, one for each of so many ``samples``."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or value.shape != (samples,):
-        return f"must be numbers, one for each of {samples} samples"
-    return "" if np.isfinite(value).all() else "have values that are NaN or infinite; leave these samples out"
+        return False
+    return bool(np.isfinite(value).all())
 
 
 @dataclass(eq=False)
@@ -173,6 +172,12 @@ class Model:
     raw: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    def divide(self, forget: Sequence[str], heldout: Sequence[str]) -> None:
+        """Set the samples that attacks score: those to be forgotten, and after them the held-out ones."""
+        self.ids = (*forget, *heldout)
+        self.forget = np.arange(len(self.ids)) < len(forget)
+        self.heldout = ~self.forget
+
     def problem(self) -> str:
         """Return what is wrong with a model that a reader returned, as the end of a sentence; "" if nothing is
         wrong."""
@@ -187,13 +192,13 @@ class Model:
         if (self.forget & self.heldout).any():
             return "some sample is both forgotten and held out"
         for name, score in self.scores.items():
-            if why := _unfit(score, len(self.ids)):
-                return f"the scores {name!r} {why}"
+            if not _fits(score, len(self.ids)):
+                return f"the scores {name!r} must hold a finite number for each sample; leave out samples without one"
         for name, reading in self.readings.items():
             if not isinstance(reading, Reading) or reading.part not in (FORGET, HELDOUT, RETAIN, OTHER):
                 return f"the reading {name!r} must be a Reading of forget, heldout, retain or other"
-            if why := _unfit(reading.value, len(reading.ids)):
-                return f"the reading {name!r} {why}"
+            if not _fits(reading.value, len(reading.ids)):
+                return f"the reading {name!r} must hold a finite number for each sample; leave out samples without one"
             if twice := doubled(reading.ids):
                 return f"the reading {name!r} has sample {twice} twice"
             if reading.share and ((reading.value < 0) | (reading.value > 1)).any():

@@ -171,9 +171,7 @@ def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
         model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, model.task, numbers), probability)
     heldout = next((part for part in ("val", "test") if part in values), None)
     if heldout:
-        model.ids = (*model.readings["forget_prob"].ids, *model.readings[f"{heldout}_prob"].ids)
-        model.forget = np.arange(len(model.ids)) < len(values["forget"])
-        model.heldout = ~model.forget
+        model.divide(model.readings["forget_prob"].ids, model.readings[f"{heldout}_prob"].ids)
         model.scores = {"confidence": np.concatenate([values["forget"], values[heldout]])}
 
 

@@ -70,11 +70,11 @@ def _add_answers(model: Model, path: Path) -> None:
     Compare its mean, and the means of other forms of ROUGE, with those printed in agg.json, if that exists."""
     rows, name = _texts.read_json(path), path.parent.name
     ids = _texts.identities(name, (str(row["question"] if "question" in row else row["prompt"]) for row in rows))
-    model.readings[name] = Reading(ANSWERS[name], ids, _column(path, rows, KEPT))
+    model.readings[name] = Reading(ANSWERS[name], ids, _column(rows, KEPT))
     printed = _printed(path.with_name("agg.json"))
     for field in ROUGE:
         if f"mean_{field}" in printed:
-            mean = float(_column(path, rows, field).mean())
+            mean = float(_column(rows, field).mean())
             model.agreements.append(Agreement(f"{name} mean_{field}", float(printed[f"mean_{field}"]), mean, "mean"))
 
 
@@ -85,10 +85,8 @@ def _add_attacks(model: Model, path: Path) -> None:
     log = {split: rows for split, rows in _texts.read_json(path).items() if split in SPLITS}
     ids = {split: _texts.identities(split, (str(row["text"]) for row in rows)) for split, rows in log.items()}
     attacks = [name for name in log["forget"][0] if name != "text"]
-    values = {split: {name: _column(path, rows, name) for name in attacks} for split, rows in log.items()}
-    model.ids = ids["forget"] + ids["holdout"]
-    model.forget = np.arange(len(model.ids)) < len(ids["forget"])
-    model.heldout = ~model.forget
+    values = {split: {name: _column(rows, name) for name in attacks} for split, rows in log.items()}
+    model.divide(ids["forget"], ids["holdout"])
     printed = _printed(path.with_name("auc.json"))
     for name in attacks:
         label = name.lower().replace("%", "").replace("/", "_").replace("-", "_")
@@ -107,9 +105,6 @@ def _printed(path: Path) -> dict[str, Any]:
     return _texts.read_json(path) if path.is_file() else {}
 
 
-def _column(path: Path, rows: list[dict[str, Any]], name: str) -> np.ndarray:
-    """Return the field ``name`` of every record, float64. Raises ValueError for a missing or infinite value."""
-    value = np.array([row.get(name, np.nan) for row in rows], np.float64)
-    if not np.isfinite(value).all():
-        raise ValueError(f"{path}: {name!r} is missing, NaN or infinite for some text; leave it out")
-    return value
+def _column(rows: list[dict[str, Any]], name: str) -> np.ndarray:
+    """Return the field ``name`` of every record, float64, NaN where it is missing."""
+    return np.array([row.get(name, np.nan) for row in rows], np.float64)

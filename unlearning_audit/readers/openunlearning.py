@@ -35,12 +35,7 @@ def files(place: Path) -> list[Path]:
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return one model for each log, or why a file cannot be read. A file may contain several logs by name."""
-
-    def read_file(path: Path) -> list[Model]:
-        """Return the models of one file."""
-        return [_of_log(path, names, root, log) for names, log in _logs(path).items()]
-
-    return _model.read_all(paths, read_file)
+    return _model.read_all(paths, lambda path: [_of_log(path, names, root, log) for names, log in _logs(path).items()])
 
 
 def joined(models: list[Model]) -> list[Unread]:
@@ -214,8 +209,7 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
     model.raw |= _name_samples(fields)
     if damage := _damage(fields):
         model.damage = damage
-        model.ids = tuple(sorted({name for field in fields if field.part == FORGET for name in field.names.values()}))
-        model.forget, model.heldout = np.ones(len(model.ids), bool), np.zeros(len(model.ids), bool)
+        model.divide(sorted({name for field in fields if field.part == FORGET for name in field.names.values()}), ())
         return model
     sides: dict[str, list[_Field]] = {}  # attack → its two sides
     for field in fields:
@@ -351,9 +345,8 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
                 model.agreements.append(Agreement(f"{name} {side.name}", side.printed, mean, "mean of score"))
     if scores:
         common = set.intersection(*map(set, scores.values()))
-        model.ids = tuple(sample for sample in next(iter(scores.values())) if sample in common)
-        model.forget = np.array([sample in forgotten for sample in model.ids])
-        model.heldout = ~model.forget
+        ids = [sample for sample in next(iter(scores.values())) if sample in common]
+        model.divide([s for s in ids if s in forgotten], [s for s in ids if s not in forgotten])
         model.scores = {name: np.array([column[sample] for sample in model.ids]) for name, column in scores.items()}
 
 

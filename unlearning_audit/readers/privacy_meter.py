@@ -32,14 +32,8 @@ def _is_signals(path: Path) -> bool:
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return a model for each column of signals and for each result of one model, or why a file cannot be read. Results
     that average over models are skipped, because the results of the single models lie beside them."""
-
-    def read_file(path: Path) -> list[Model]:
-        """Return the models of one file."""
-        if _is_signals(path):
-            return _of_signals(path, root)
-        return [] if "average" in path.stem else [_of_result(path, root)]
-
-    return read_all(paths, read_file)
+    single = [path for path in paths if _is_signals(path) or "average" not in path.stem]
+    return read_all(single, lambda path: _of_signals(path, root) if _is_signals(path) else [_of_result(path, root)])
 
 
 def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndarray]) -> Model:

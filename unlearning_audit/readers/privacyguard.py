@@ -73,7 +73,6 @@ def _model(train: Path, test: Path, root: Path) -> Model:
         best = table.assign(best=score).groupby(users, sort=False)["best"].max()
         ids.append([f"{path.stem}:{name}" for name in best.index])
         values.append(best.to_numpy())
-    forget = np.arange(len(ids[0]) + len(ids[1])) < len(ids[0])  # training samples come first
-    return _words.trained_model(
-        train, root, ids=(*ids[0], *ids[1]), forget=forget, heldout=~forget, scores={"score": np.concatenate(values)}
-    )  # fmt: skip
+    model = _words.trained_model(train, root, scores={"score": np.concatenate(values)})
+    model.divide(*ids)
+    return model

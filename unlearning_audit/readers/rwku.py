@@ -68,8 +68,6 @@ def _add_attacks(model: Model, part: str, file: Path) -> None:
     count = len(values["loss"])
     ids = tuple(f"{part}:{model.task}/{count}:{i}" for i in range(count))
     for name, value in values.items():
-        if value.shape != (count,) or not np.isfinite(value).all():
-            raise ValueError(f"{file}: results.{name} must hold {count} finite numbers, as results.loss does")
         model.readings[f"{part}_{name}"] = Reading(part, ids, value, share=False)
         if part == FORGET:
             model.scores[name] = value
@@ -80,8 +78,7 @@ def _add_attacks(model: Model, part: str, file: Path) -> None:
         for name, column in PRINTED.items() if name in log and column in values
     ]  # fmt: skip
     if part == FORGET:
-        model.ids, model.forget = ids, np.ones(count, bool)
-        model.heldout = ~model.forget
+        model.divide(ids, ())
 
 
 def _add_answers(model: Model, part: str, file: Path) -> None:

@@ -122,12 +122,10 @@ def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) ->
     values has one answer. Raises ValueError that names the list and its ``place``."""
     try:
         rows = [entry[name][index] for index in indices]
-        value = np.array([row if isinstance(row, list) else [row] for row in rows], np.float64)
+        return np.array([row if isinstance(row, list) else [row] for row in rows], np.float64)
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{place}: {name!r} is missing, or has no number for some samples") from None
-    if value.ndim != 2 or not np.isfinite(value).all():
-        raise ValueError(f"{place}: {name!r} has values that are not numbers, or unequal numbers of answers")
-    return value
+        problem = "is missing, or has no number for some samples, or unequal numbers of answers"
+        raise ValueError(f"{place}: {name!r} {problem}") from None
 
 
 def _compare_list(model: Model, lists: dict[str, np.ndarray], quantity: str, *recomputed: np.ndarray) -> None:
