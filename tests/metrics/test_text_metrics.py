@@ -292,7 +292,9 @@ def test_the_best_of_sampled_answers_says_most(evaluation, tmp_path):
     likeliest = Generations.read(evaluation.generated_files[0])
     wrong = np.where(likeliest.tokens < 0, -1, 0)
     Sampled(np.stack([wrong, wrong, likeliest.tokens], axis=2), likeliest.index).write(tmp_path / "sampled.npz")
-    Sampled.empty().write(tmp_path / "shadows.npz")  # of a batch without a model of the defender
+    Sampled(np.zeros((0, 0, 0, 0), np.int32), np.zeros((0, 0), np.int64)).write(
+        tmp_path / "shadows.npz"
+    )  # of a batch without a model of the defender
     evaluation.sampled_files = evaluation.compared_sampled_files = [
         str(tmp_path / name) for name in ("shadows.npz", "sampled.npz")
     ]

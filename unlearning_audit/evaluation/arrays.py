@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -54,26 +54,20 @@ class Membership(Stored):
     """
 
     SHARED = ("weight", "pair", "memorised")
-    FIELDS: ClassVar = {
-        **dict.fromkeys(("train", "forget", "heldout"), ("b", "models samples")), "shadow": ("b", "models"),
-        **dict.fromkeys(("seed", "split", "block", "replicate"), ("iu", "models")), "pair": ("iu", "samples"),
-        **dict.fromkeys(("labels", "request"), ("iu", "models samples")),
-        **dict.fromkeys(("weight", "memorised"), ("f", "samples")),
-    }  # fmt: skip
 
-    train: np.ndarray
-    forget: np.ndarray
-    heldout: np.ndarray
-    seed: np.ndarray
-    split: np.ndarray
-    block: np.ndarray
-    shadow: np.ndarray
-    weight: np.ndarray | None = None
-    labels: np.ndarray | None = None
-    replicate: np.ndarray | None = None
-    pair: np.ndarray | None = None
-    request: np.ndarray | None = None
-    memorised: np.ndarray | None = None
+    train: Annotated[np.ndarray, "b models samples"]
+    forget: Annotated[np.ndarray, "b models samples"]
+    heldout: Annotated[np.ndarray, "b models samples"]
+    seed: Annotated[np.ndarray, "iu models"]
+    split: Annotated[np.ndarray, "iu models"]
+    block: Annotated[np.ndarray, "iu models"]
+    shadow: Annotated[np.ndarray, "b models"]
+    weight: Annotated[np.ndarray | None, "f samples"] = None
+    labels: Annotated[np.ndarray | None, "iu models samples"] = None
+    replicate: Annotated[np.ndarray | None, "iu models"] = None
+    pair: Annotated[np.ndarray | None, "iu samples"] = None
+    request: Annotated[np.ndarray | None, "iu models samples"] = None
+    memorised: Annotated[np.ndarray | None, "f samples"] = None
 
     @property
     def request_count(self) -> int:

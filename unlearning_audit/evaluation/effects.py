@@ -1,13 +1,14 @@
 """How much every model and sample contributes to a method's numbers: the basis of differences between methods."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.stored import checked
+from unlearning_audit.evaluation.stored import Stored
 from unlearning_audit.stats import Estimate, paired
 from unlearning_audit.stats.crossed import PerModel
 from unlearning_audit.store.files import Check, node_of, read_arrays, replacing
@@ -16,13 +17,15 @@ from unlearning_audit.store.files import Check, node_of, read_arrays, replacing
 #: logarithms.
 SCALES = ("difference", "ratio", "log")
 
-#: The value in files that means "no limit".
-NO_END = 1e300
-
 #: How much a number would vary if the method were retraining. "samples": only by the draw of forgotten and held-out
 #: samples, whatever the models are. "retrained": as much as two groups of retrained models differ. "itself": as much as
 #: the number itself does, and that of the models with which it is compared.
 OF_SAMPLES, OF_RETRAINED, OF_ITSELF = CHANCES = ("samples", "retrained", "itself")
+
+#: The dtypes of fields of an `Effect` in files.
+_DTYPES: dict[str, Any] = {"names": str, "influence": np.float32}
+_DTYPES |= dict.fromkeys(("value", "imagined", "p", "latent"), np.float64)
+_DTYPES |= dict.fromkeys(("unit", "split", "index"), np.int64)
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class DecisionRule:
     highest: float = np.inf
     coarse: bool = False
     coarse_margin: float = np.inf
-    draw: bool = field(default=True, compare=False)
+    draw: bool = True
 
     def __post_init__(self) -> None:
         """Raise ValueError for a direction, scale or chance that does not exist."""
@@ -94,7 +97,7 @@ class DecisionRule:
 
 
 @dataclass(frozen=True)
-class Effect:
+class Effect(Stored):
     """K numbers of one metric on the same models and samples, as `unlearning_audit.stats.paired` reads them.
 
     Parameters
@@ -125,17 +128,34 @@ class Effect:
         are computed in pairs.
     """
 
-    names: tuple[str, ...]
-    value: np.ndarray
-    influence: np.ndarray
-    imagined: np.ndarray
-    unit: np.ndarray
-    split: np.ndarray
-    index: np.ndarray
-    rule: DecisionRule
-    p: np.ndarray | None = None
-    latent: np.ndarray | None = None
-    partners: bool = True
+    names: Annotated[tuple[str, ...], "U numbers"]
+    value: Annotated[np.ndarray, "f numbers models"]
+    influence: Annotated[np.ndarray, "f numbers models rows"]
+    imagined: Annotated[np.ndarray, "f numbers models imagined"]
+    unit: Annotated[np.ndarray, "i models"]
+    split: Annotated[np.ndarray, "i models"]
+    index: Annotated[np.ndarray, "i rows"]
+    rule: Annotated[DecisionRule, "U"]
+    p: Annotated[np.ndarray | None, "f numbers"] = None
+    latent: Annotated[np.ndarray | None, "f models"] = None
+    partners: Annotated[bool, "b"] = True
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return name → array for all fields that are not None: influences as float32, and the rule as JSON."""
+        rule = json.dumps(asdict(self.rule), default=lambda number: number.item())
+        return {
+            name: np.asarray(value, _DTYPES.get(name)) for name, value in {**super().arrays(), "rule": rule}.items()
+        }
+
+    @classmethod
+    def checked(cls, check: Check, **sizes: int | None) -> dict[str, Any]:
+        """Return name → value of each field. Raises ArtifactError that names the field that is wrong."""
+        values = super().checked(check, **sizes)
+        if not values["value"].size:
+            check.fail("value", f"has shape {values['value'].shape}, but needs a number and a model at least")
+        names, influence = tuple(values["names"].tolist()), values["influence"].astype(np.float64)
+        rule = DecisionRule(**json.loads(values["rule"]))
+        return {**values, "names": names, "influence": influence, "rule": rule}
 
     def without(self, models: Sequence[int]) -> "Effect":
         """Return the effect without the models at the positions ``models``, such as copies of another model."""
@@ -232,23 +252,8 @@ def several(
     return Effect(names=tuple(names), **arrays, unit=unit, split=split, index=index, rule=rule)
 
 
-#: Fields of a `DecisionRule` that files contain under the same names, and the dtype kind of each.
-_RULE = {"direction": "i", "margin": "U", "scale": "U", "deciding": "b", "two_sided": "b", "units": "U",
-         "narrows": "b", "chance": "U", "coarse": "b"}  # fmt: skip
-#: All fields of an effect in a file: dtype kinds and axes (`Stored`).
-_FIELDS = {
-    "names": ("U", "numbers"), "value": ("f", "numbers models"), "index": ("i", "rows"),
-    "influence": ("f", "numbers models rows"), "imagined": ("f", "numbers models imagined"), "unit": ("i", "models"),
-    "split": ("i", "models"), "p": ("f", "tested"), "latent": ("f", "known"), "ideal": ("f", "predicted"),
-    "ends": ("f", "ends"), "partners": ("b", ""), **{name: (kind, "") for name, kind in _RULE.items()},
-}  # fmt: skip
-
-
 def write(path: str | Path, effects: dict[str, Effect]) -> None:
-    """Write ``effects.npz`` atomically.
-
-    Each field is stored as an array "name.field", influences as float32. Empty arrays stand for no ``ideal``, ``p`` or
-    ``latent``, and ±`NO_END` for an infinite limit, since files contain neither NaN nor infinite values.
+    """Write ``effects.npz`` atomically: each field of an effect as an array "name.field".
 
     Parameters
     ----------
@@ -257,20 +262,7 @@ def write(path: str | Path, effects: dict[str, Effect]) -> None:
     """
     arrays: dict[str, Any] = {"metrics": np.array(list(effects), "U")}
     for name, effect in effects.items():
-        rule = effect.rule
-        limits = np.array([rule.lowest, rule.highest, rule.coarse_margin])
-        columns = {
-            "names": np.array(effect.names, "U"), "value": effect.value.astype(np.float64),
-            "influence": effect.influence.astype(np.float32), "imagined": effect.imagined.astype(np.float64),
-            **{field: getattr(effect, field).astype(np.int64) for field in ("unit", "split", "index")},
-            "ideal": np.array([] if np.isnan(rule.ideal) else [rule.ideal], np.float64),
-            **{field: np.array(getattr(rule, field)) for field in _RULE},
-            "p": np.zeros(0) if effect.p is None else effect.p.astype(np.float64),
-            "latent": np.zeros(0) if effect.latent is None else effect.latent.astype(np.float64),
-            "ends": np.nan_to_num(limits, posinf=NO_END, neginf=-NO_END),
-            "partners": np.array(effect.partners),
-        }  # fmt: skip
-        arrays |= {f"{name}.{field}": value for field, value in columns.items()}
+        arrays |= {f"{name}.{field}": value for field, value in effect.arrays().items()}
     # Most values are zeros and few differ: compression makes the file ten times smaller.
     with replacing(path) as part_file, part_file.open("wb") as file:
         np.savez_compressed(file, node=np.array(node_of(path)), **arrays)
@@ -283,29 +275,5 @@ def read(path: str | Path) -> dict[str, Effect]:
     effects = {}
     for name in check.field("metrics", "U", (None,)).tolist():
         fields = {field.removeprefix(f"{name}."): value for field, value in check.arrays.items()}
-        effects[name] = _effect(Check(f"{path}: {name}", fields))
+        effects[name] = Effect(**Effect.checked(Check(f"{path}: {name}", fields)))
     return effects
-
-
-def _effect(check: Check) -> Effect:
-    """Return the effect that `write` stored in a part of a file. Raises ArtifactError that names the field that is
-    wrong."""
-    values = checked(check, _FIELDS)
-    if not values["value"].size:
-        check.fail("value", f"has shape {values['value'].shape}, but needs a number and a model at least")
-    # ±NO_END stands for an infinite limit.
-    ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in values.pop("ends").tolist()]
-    limits: dict[str, Any] = dict(zip(("lowest", "highest", "coarse_margin"), map(float, ends), strict=True))
-    ideal = values.pop("ideal")  # empty in the file if theory predicts none; so are p and latent where there are none
-    limits["ideal"] = float(ideal[0]) if len(ideal) else np.nan
-    for name, size in {"p": len(values["names"]), "latent": len(values["unit"])}.items():
-        values[name] = values[name] if len(values[name]) else None
-        if values[name] is not None and len(values[name]) != size:
-            check.fail(name, f"has {len(values[name])} values, but must have {size} or none")
-    fields = {name: values.pop(name) for name in _RULE}
-    try:
-        rule = DecisionRule(**fields, **limits)
-    except ValueError as error:
-        check.fail("rule", str(error))
-    names, influence = tuple(values.pop("names").tolist()), values.pop("influence").astype(np.float64)
-    return Effect(names=names, influence=influence, rule=rule, **values)

@@ -1,7 +1,7 @@
 """The last hidden layer of models on a limited number of samples."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -26,11 +26,10 @@ class Features(Stored):
         memberships.
     """
 
-    FIELDS: ClassVar = {"index": ("iu", "models rows"), "features": ("f", "models rows width")}
     DIVERGES = True
 
-    features: np.ndarray
-    index: np.ndarray
+    features: Annotated[np.ndarray, "f models rows width"]
+    index: Annotated[np.ndarray, "iu models rows"]
 
 
 def sample_index(member: Membership) -> np.ndarray:

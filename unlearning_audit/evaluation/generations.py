@@ -1,7 +1,7 @@
 """Answers that language models generate."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated
 
 import numpy as np
 
@@ -23,21 +23,13 @@ class Generations(Stored):
         memberships.
     """
 
-    FIELDS: ClassVar = {"index": ("iu", "models rows"), "tokens": ("iu", "models rows new")}
-
-    tokens: np.ndarray
-    index: np.ndarray
+    tokens: Annotated[np.ndarray, "iu models rows new"]
+    index: Annotated[np.ndarray, "iu models rows"]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the fields, without columns beyond the longest answer."""
         longest = int((self.tokens >= 0).sum(-1).max(initial=1))
         return {"tokens": self.tokens[..., :longest], "index": self.index}
-
-    @classmethod
-    def empty(cls) -> Self:
-        """Return an object without models."""
-        axes = cls.FIELDS["tokens"][1].split()
-        return cls(np.zeros((0,) * len(axes), np.int32), np.zeros((0, 0), np.int64))
 
 
 class Sampled(Generations):
@@ -51,7 +43,7 @@ class Sampled(Generations):
         int64 [models, rows]: the sample that was continued, −1 for none.
     """
 
-    FIELDS: ClassVar = {"index": ("iu", "models rows"), "tokens": ("iu", "models rows answers new")}
+    tokens: Annotated[np.ndarray, "iu models rows answers new"]
 
 
 def continued_samples(member: Membership, part: np.ndarray, most: int) -> np.ndarray:

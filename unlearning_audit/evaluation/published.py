@@ -9,7 +9,7 @@ import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -63,32 +63,25 @@ class Published(Stored):
         As JSON, for each aggregate: [name, value, ci_low, ci_high, n, formula].
     """
 
-    FIELDS: ClassVar = {
-        **dict.fromkeys(("forget", "heldout", "retain"), ("b", "models samples")), "test": ("b", "samples"),
-        "samples": ("U", "samples"), "attacks": ("U", "attacks"), "scores": ("f", "attacks models samples"),
-        "readings": ("U", "readings"), "values": ("f", "readings models samples"), "direction": ("iu", "readings"),
-        "share": ("b", "readings"), "comparable": ("U", "comparable"), "fair": ("b", ""), "step": ("iu", ""),
-        **dict.fromkeys(("agreements", "remarks", "aggregates"), ("U", "")),
-    }  # fmt: skip
     GAPS = ("scores", "values")
 
-    forget: np.ndarray
-    heldout: np.ndarray
-    retain: np.ndarray
-    test: np.ndarray
-    samples: np.ndarray
-    attacks: np.ndarray
-    scores: np.ndarray
-    readings: np.ndarray
-    values: np.ndarray
-    direction: np.ndarray
-    share: np.ndarray
-    comparable: np.ndarray
-    fair: bool = False
-    step: int = -1
-    agreements: str = "[]"
-    remarks: str = "[]"
-    aggregates: str = "[]"
+    forget: Annotated[np.ndarray, "b models samples"]
+    heldout: Annotated[np.ndarray, "b models samples"]
+    retain: Annotated[np.ndarray, "b models samples"]
+    test: Annotated[np.ndarray, "b samples"]
+    samples: Annotated[np.ndarray, "U samples"]
+    attacks: Annotated[np.ndarray, "U attacks"]
+    scores: Annotated[np.ndarray, "f attacks models samples"]
+    readings: Annotated[np.ndarray, "U readings"]
+    values: Annotated[np.ndarray, "f readings models samples"]
+    direction: Annotated[np.ndarray, "iu readings"]
+    share: Annotated[np.ndarray, "b readings"]
+    comparable: Annotated[np.ndarray, "U comparable"]
+    fair: Annotated[bool, "b"] = False
+    step: Annotated[int, "iu"] = -1
+    agreements: Annotated[str, "U"] = "[]"
+    remarks: Annotated[str, "U"] = "[]"
+    aggregates: Annotated[str, "U"] = "[]"
 
     @classmethod
     def checked(cls, check: Check, **sizes: int | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Answers of models while they relearn a part of what they forgot, and after their weights are rounded."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -34,20 +34,16 @@ class Relearned(Stored):
     """
 
     SHARED = ("steps", "index", "bits")
-    FIELDS: ClassVar = {
-        "steps": ("iu", "points"), "phi": ("f", "models points rows"), "right": ("b", "models points rows"),
-        "taught": ("b", "models rows"), "index": ("iu", "rows"), "bits": ("iu", "bits"),
-        "phi_rounded": ("f", "rounded bits answers"), "right_rounded": ("b", "rounded bits answers"),
-    }  # fmt: skip
 
-    steps: np.ndarray
-    phi: np.ndarray
-    right: np.ndarray
-    taught: np.ndarray
-    index: np.ndarray
-    bits: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    phi_rounded: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))
-    right_rounded: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), bool))
+    steps: Annotated[np.ndarray, "iu points"]
+    phi: Annotated[np.ndarray, "f models points rows"]
+    right: Annotated[np.ndarray, "b models points rows"]
+    taught: Annotated[np.ndarray, "b models rows"]
+    index: Annotated[np.ndarray, "iu rows"]
+    bits: Annotated[np.ndarray, "iu bits"] = field(default_factory=lambda: np.zeros(0, np.int64))
+    # The axes m and n are those of models and of rows, and 0 long without bits.
+    phi_rounded: Annotated[np.ndarray, "f m bits n"] = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))
+    right_rounded: Annotated[np.ndarray, "b m bits n"] = field(default_factory=lambda: np.zeros((0, 0, 0), bool))
 
     @classmethod
     def empty(cls, steps: np.ndarray, index: np.ndarray, bits: np.ndarray) -> "Relearned":

@@ -1,7 +1,7 @@
 """The samples of a study, written atomically and checked when read."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -43,26 +43,19 @@ class Data(Stored):
         int64 [samples]: the person to whom each sample belongs.
     """
 
-    FIELDS: ClassVar = {
-        "x": ("uif", "samples ..."), **dict.fromkeys(("y", "y_clean", "index"), ("iu", "samples")),
-        "part": ("iu", "samples"), "classes": ("iu", ""), "public": ("iu", "public length"),
-        "tokenizer": ("iu", "bytes"),
-        **dict.fromkeys(("compressed", "parent", "view", "group", "subject"), ("iu", "samples")),
-    }  # fmt: skip
-
-    x: np.ndarray
-    y: np.ndarray
-    part: np.ndarray
-    y_clean: np.ndarray
-    index: np.ndarray
-    classes: int
-    public: np.ndarray | None = None
-    compressed: np.ndarray | None = None
-    tokenizer: np.ndarray | None = None
-    parent: np.ndarray | None = None
-    view: np.ndarray | None = None
-    group: np.ndarray | None = None
-    subject: np.ndarray | None = None
+    x: Annotated[np.ndarray, "uif samples ..."]
+    y: Annotated[np.ndarray, "iu samples"]
+    part: Annotated[np.ndarray, "iu samples"]
+    y_clean: Annotated[np.ndarray, "iu samples"]
+    index: Annotated[np.ndarray, "iu samples"]
+    classes: Annotated[int, "iu"]
+    public: Annotated[np.ndarray | None, "iu public length"] = None
+    compressed: Annotated[np.ndarray | None, "iu samples"] = None
+    tokenizer: Annotated[np.ndarray | None, "iu bytes"] = None
+    parent: Annotated[np.ndarray | None, "iu samples"] = None
+    view: Annotated[np.ndarray | None, "iu samples"] = None
+    group: Annotated[np.ndarray | None, "iu samples"] = None
+    subject: Annotated[np.ndarray | None, "iu samples"] = None
 
     def views(self, kind: str) -> np.ndarray:
         """Return the rows that are views of one kind of each sample, int64 [samples, most views of any sample], filled

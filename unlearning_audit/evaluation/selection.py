@@ -1,7 +1,7 @@
 """How strongly models memorise each sample, by which scenarios select their target samples."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -23,8 +23,6 @@ class Selection(Stored):
         model saw.
     """
 
-    FIELDS: ClassVar = {"vulnerable": ("b", "samples"), "protected": ("b", "samples"), "ratio": ("f", "samples")}
-
-    vulnerable: np.ndarray
-    protected: np.ndarray
-    ratio: np.ndarray
+    vulnerable: Annotated[np.ndarray, "b samples"]
+    protected: Annotated[np.ndarray, "b samples"]
+    ratio: Annotated[np.ndarray, "f samples"]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -23,10 +23,8 @@ class Gradients(Stored):
         float64 [models]: the squared norm of the mean gradient of the forget samples.
     """
 
-    FIELDS: ClassVar = {"squared_norms": ("f", "models rows"), "mean_squared_norm": ("f", "models")}
-
-    squared_norms: np.ndarray
-    mean_squared_norm: np.ndarray
+    squared_norms: Annotated[np.ndarray, "f models rows"]
+    mean_squared_norm: Annotated[np.ndarray, "f models"]
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,11 @@ class BySample(Stored):
     """
 
     SHARED = ("signal", "index")
-    FIELDS: ClassVar = {"signal": ("U", ""), "index": ("iu", "rows"), "values": ("f", "models rows ...")}
     GAPS = ("values",)
 
-    signal: str
-    values: np.ndarray
-    index: np.ndarray
+    signal: Annotated[str, "U"]
+    values: Annotated[np.ndarray, "f models rows ..."]
+    index: Annotated[np.ndarray, "iu rows"]
 
 
 def read(path: str | Path, models: int) -> Gradients | BySample:

@@ -1,9 +1,8 @@
-"""Arrays between stages whose dtypes and shapes are checked by a table when they are read."""
+"""Arrays between stages whose dtypes and shapes are checked when they are read."""
 
-from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
 
@@ -13,18 +12,18 @@ from unlearning_audit.store.files import Arrays, Check, read_arrays
 class Stored(Arrays):
     """The arrays of one file, whose dataclass says what each of them must be.
 
+    A field's type is followed by the kinds of its dtype, then the names of its axes:
+    ``Annotated[np.ndarray, "f models samples"]``. "..." stands for any further axes. Without axes, the field is a
+    single value. Axes of one name have one length. A field with a default may be missing.
+
     Parameters
     ----------
-    FIELDS
-        Name → kinds of dtype, and the names of the axes ("..." stands for any further ones; without axes, the field is
-        a single value). Axes of one name have one length. A field with a default may be missing.
     GAPS
         Fields in which NaN stands for no value.
     DIVERGES
         Whether NaN and infinite values elsewhere mean that a model diverged.
     """
 
-    FIELDS: ClassVar[dict[str, tuple[str, str]]]
     GAPS: ClassVar[tuple[str, ...]] = ()
     DIVERGES: ClassVar[bool] = False
 
@@ -39,7 +38,8 @@ class Stored(Arrays):
 
     @classmethod
     def checked(cls, check: Check, **sizes: int | None) -> dict[str, Any]:
-        """Return name → value of each field of the file ``check``.
+        """Return name → value of each field of the file ``check``: an array, or a single value for a field without
+        axes.
 
         Parameters
         ----------
@@ -49,37 +49,19 @@ class Stored(Arrays):
         Raises
         ------
         ArtifactError
-            If a field is not what ``FIELDS`` says, or if one without a default is missing.
+            If a field without a default is missing, or if the dtype, the shape or the values of one are not what they
+            must be.
         """
-        needed = {field.name for field in fields(cls) if field.default is field.default_factory is MISSING}
-        table = {name: kind for name, kind in cls.FIELDS.items() if name in needed or name in check.arrays}
-        return checked(check, table, cls.GAPS, **sizes)
-
-
-def checked(
-    check: Check, table: Mapping[str, tuple[str, str]], gaps: Collection[str] = (), **sizes: int | None
-) -> dict[str, Any]:
-    """Return name → value of the fields in a file, ``check``, that ``table`` lists, as `Stored.FIELDS` does: an array,
-    or a single value for a field without axes.
-
-    Parameters
-    ----------
-    gaps
-        Fields in which NaN is allowed.
-    sizes
-        Axis → its length, where that is known.
-
-    Raises
-    ------
-    ArtifactError
-        If a field is missing, or if its dtype, its shape or its values are not what they must be.
-    """
-    values: dict[str, Any] = {}
-    for name, (kinds, axes) in table.items():
-        named = axes.removesuffix("...").split()
-        unnamed = np.ndim(check.arrays.get(name, 0)) - len(named) if axes.endswith("...") else 0
-        # An axis without a known size may have any length.
-        value = check.field(name, kinds, (*map(sizes.get, named), *[None] * unnamed), finite=name not in gaps)
-        sizes |= zip(named, value.shape, strict=False)  # axes of the same name in later fields must be as long
-        values[name] = value if axes else value.item()
-    return values
+        values: dict[str, Any] = {}
+        types = get_type_hints(cls, include_extras=True)
+        for field in fields(cls):
+            if field.name not in check.arrays and not field.default is field.default_factory is MISSING:
+                continue
+            kinds, *axes = types[field.name].__metadata__[0].split()
+            named = [axis for axis in axes if axis != "..."]
+            unnamed = np.ndim(check.arrays.get(field.name, 0)) - len(named) if named != axes else 0
+            shape = (*map(sizes.get, named), *[None] * unnamed)  # an axis without a known size may have any length
+            value = check.field(field.name, kinds, shape, finite=field.name not in cls.GAPS)
+            sizes |= zip(named, value.shape, strict=False)  # axes of the same name in later fields must be as long
+            values[field.name] = value if axes else value.item()
+        return values
