@@ -52,7 +52,8 @@ class Known(Evaluation):
 
 def evaluated(path, text, key="mine", **options):
     path.write_text(text)
-    return script.evaluate(key, {"name": key, "options": options}, str(path), Known(), {})
+    numbers = script.evaluate(key, {"name": key, "options": options}, str(path), Known(), {})
+    return numbers.rows, numbers.effects
 
 
 def test_a_metric_is_called_as_the_study_calls_it_and_decides(tmp_path):

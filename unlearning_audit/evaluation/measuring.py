@@ -1,17 +1,16 @@
 """From scores and logits to numbers with intervals: run the metrics of an evaluation."""
 
-import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation import effects as effect_files
 from unlearning_audit.evaluation import mistakes, plausibility
 from unlearning_audit.evaluation.cohort import Group
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.logits import checksums
 from unlearning_audit.evaluation.rows import Failure, Row, problem
@@ -24,7 +23,7 @@ from unlearning_audit.plugins.names import check_names
 from unlearning_audit.plugins.registry import Module
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.store.files import ArtifactError, FailedError, NoAnswerError, NotFiniteError
+from unlearning_audit.store.files import ArtifactError, Check, FailedError, NoAnswerError, NotFiniteError
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Numbers:
     """
 
     rows: list[Row | Failure]
-    effects: dict[str, effect_files.Effect] = field(default_factory=dict)
+    effects: dict[str, Effect] = field(default_factory=dict)
     records: list[dict[str, Any]] = field(default_factory=list)
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -103,9 +102,8 @@ def measure(
             continue
         result, first_row, first_record = known.get(key), len(numbers.rows), len(numbers.records)
         if result is None:
-            started, file = time.perf_counter(), files.get(key)
-            made_rows, effects = evaluate(key, entry, file, evaluation, terms.get(key, {}))
-            result = Numbers(made_rows, effects, [] if file else compute_records(entry, evaluation))
+            started = time.perf_counter()
+            result = evaluate(key, entry, files.get(key), evaluation, terms.get(key, {}))
             result.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
         numbers.rows.extend(result.rows)
         numbers.effects.update(result.effects)
@@ -133,14 +131,11 @@ def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
     return refused, list(filter(None, [doubt, mistakes.exchanged(evaluation, before)]))
 
 
-def evaluate(
-    key: str, entry: Entry, file: str | None, evaluation: Evaluation, terms: Entry
-) -> tuple[list[Row | Failure], dict[str, effect_files.Effect]]:
-    """Return the rows and the effects of one metric. If the metric fails, or models that it needs have failed, return a
-    single failure that says why.
+def evaluate(key: str, entry: Entry, file: str | None, evaluation: Evaluation, terms: Entry) -> Numbers:
+    """Return the numbers of one metric. If the metric fails, or models that it needs have failed, return a single
+    failure that says why.
 
-    A user's metric, or one with a time limit, runs in a separate process. The rows and names of a user's metric are
-    checked.
+    A user's metric, or one with a time limit, runs in a separate process.
 
     Parameters
     ----------
@@ -153,33 +148,19 @@ def evaluate(
     terms
         The limits of the process; empty if there are none.
     """
+    apart = file or (registry.source_file("metrics", entry["name"]) if terms else None)
     try:
-        if file is None and not terms:
-            rows, effects = run_metric(key, entry, None, evaluation)
-            return [*rows], effects
-        where = file or registry.source_file("metrics", entry["name"])
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "effects.npz").absolute()
-            rows = isolated(lambda: run_in_process(key, entry, file, evaluation, path), where, **terms)["rows"]
-            try:
-                effects = effect_files.read(path)
-            except ArtifactError as error:  # its sentence begins with the path of the temporary file
-                raise PluginError(f"{readable(where)}: effects: {str(error).partition(': ')[2]}") from None
-        if file is not None:
-            if wrong := problem(rows):
-                raise PluginError(f"{readable(file)}: {wrong}")
-            check_names([*(row.metric for row in rows), *effects], key, file)
-        return rows, effects
+        return Numbers(**isolated(lambda: run_metric(key, entry, file, evaluation), apart, **terms))
     except NoAnswerError as error:
-        return [Failure("missing", key, str(error))], {}
+        return Numbers([Failure("missing", key, str(error))])
     except PluginError as error:
-        return [Failure("metric", key, str(error), error.file, error.line, error.trace)], {}
+        return Numbers([Failure("metric", key, str(error), error.file, error.line, error.trace)])
 
 
-def run_metric(
-    key: str, entry: Entry, file: str | None, evaluation: Evaluation
-) -> tuple[list[Row], dict[str, effect_files.Effect]]:
-    """Load one metric and run it; return its rows, and its effects as verdicts use them, all named after ``key``.
+def run_metric(key: str, entry: Entry, file: str | None, evaluation: Evaluation) -> dict[str, Any]:
+    """Load one metric and run it; return its "rows", its "effects" as verdicts use them, and the lines of "records.csv"
+    that a metric of the library computes. All have Python's numbers instead of NumPy's, and rows and effects are named
+    after ``key``.
 
     Parameters
     ----------
@@ -193,10 +174,11 @@ def run_metric(
     Raises
     ------
     PluginError
-        If the metric fails, or returns anything but rows and effects.
+        If the metric fails, or returns anything but rows and effects, or if rows and effects of a user's metric are not
+        what they must be.
     """
     module = registry.load("metrics", entry["name"], file)
-    stem = Path(module.__file__).stem
+    stem, where = Path(module.__file__).stem, readable(module.__file__)
     options = registry.options("metrics", entry["name"], file)(**entry["options"])
     # All errors but `passing` become a PluginError, which costs the numbers of this metric only. A damaged file that a
     # metric of the library reads is an ArtifactError: it passes, and ends the job.
@@ -212,17 +194,25 @@ def run_metric(
             mean = effect.estimate()
             rows = [Row("", mean.value, mean.low, mean.high, mean.n, mean.note)]
             effects = {"": effect} if hasattr(module, "RULE") else {}
-    if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
-        raise PluginError(f"{readable(module.__file__)}: rows must return a list of Row, it returned {type_of(rows)}")
-    if not isinstance(effects, dict) or not all(isinstance(effect, effect_files.Effect) for effect in effects.values()):
-        rule = "effects must map names to Effect"
-        raise PluginError(f"{readable(module.__file__)}: {rule}, it returned {type_of(effects)}")
-    effects = evaluation.for_verdicts(effects)
-    named = [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows]
-    return named, {name_in_study(name, key, stem): effect for name, effect in effects.items()}
+        records = module.records(evaluation, options) if file is None and hasattr(module, "records") else []
+        if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
+            raise PluginError(f"{where}: rows must return a list of Row, it returned {type_of(rows)}")
+        if not isinstance(effects, dict) or not all(isinstance(effect, Effect) for effect in effects.values()):
+            raise PluginError(f"{where}: effects must map names to Effect, it returned {type_of(effects)}")
+        rows = [replace(Row(*map(plain, astuple(row))), metric=name_in_study(row.metric, key, stem)) for row in rows]
+        for_verdicts = evaluation.for_verdicts(effects)
+        effects = {name_in_study(name, key, stem): effect for name, effect in for_verdicts.items()}
+        if file is not None:
+            for name, effect in effects.items():
+                Effect.checked(Check(f"effects: {name}", effect.arrays()))
+            if wrong := problem(rows):
+                raise PluginError(f"{where}: {wrong}")
+            check_names([*(row.metric for row in rows), *effects], key, file)
+    lines = [{name: plain(value) for name, value in line.items()} for line in records]
+    return {"rows": rows, "effects": effects, "records": lines}
 
 
-def effect_of_values(module: Module, evaluation: Evaluation, options: Settings) -> effect_files.Effect:
+def effect_of_values(module: Module, evaluation: Evaluation, options: Settings) -> Effect:
     """Return what the function ``value`` of a metric gives for the audited models and the signals in its ``NEEDS``, as
     an effect with the metric's ``RULE``, if it has one. Models of one block and one split are repeats of one another.
 
@@ -238,53 +228,8 @@ def effect_of_values(module: Module, evaluation: Evaluation, options: Settings) 
     if value.shape != models.block.shape or value.dtype.kind not in "fiub" or not np.isfinite(value).all():
         demand = f"an array of {len(models.block)} finite numbers, one for each model"
         raise ValueError(f"value must return {demand}, it returned {value.dtype} {list(value.shape)}")
-    rule = getattr(module, "RULE", effect_files.DecisionRule(direction=1, margin="none"))
-    return effect_files.single(value=value.astype(np.float64), unit=models.block, split=models.split, rule=rule)
-
-
-def compute_records(entry: Entry, evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the lines of ``records.csv`` that a metric of the library computes: column → value.
-
-    [] if the metric has no function ``records``, or if it fails; the metric's rows report the failure then.
-
-    Parameters
-    ----------
-    entry
-        The metric's ``name`` and ``options``.
-    """
-    if not registry.defines("metrics", entry["name"], None, "records"):
-        return []
-    module = registry.load("metrics", entry["name"])
-    options = registry.options("metrics", entry["name"])(**entry["options"])
-    try:
-        with guard(module.__file__, but=ArtifactError):
-            lines = module.records(evaluation, options)
-            return [{name: plain(value) for name, value in line.items()} for line in lines]
-    except (NoAnswerError, PluginError):
-        return []
-
-
-def run_in_process(key: str, entry: Entry, file: str | None, evaluation: Evaluation, path: Path) -> dict[str, Any]:
-    """Run one metric inside the separate process that `evaluate` starts for it; return the reply to the main process:
-    {"rows": the metric's rows}, with Python's numbers instead of NumPy's.
-
-    Effects are too large for the reply. They are written to ``path``, from which `evaluate` reads them.
-
-    Parameters
-    ----------
-    key
-        The metric's name in the study.
-    entry
-        The metric's ``name`` in the library and its ``options``.
-    file
-        A user's own file, or None.
-    path
-        The file of the effects.
-    """
-    rows, effects = run_metric(key, entry, file, evaluation)
-    with guard(file or registry.source_file("metrics", entry["name"])):
-        effect_files.write(path, effects)
-        return {"rows": [Row(**{name: plain(value) for name, value in asdict(row).items()}) for row in rows]}
+    rule = getattr(module, "RULE", DecisionRule(direction=1, margin="none"))
+    return single(value=value.astype(np.float64), unit=models.block, split=models.split, rule=rule)
 
 
 def plain(value: Any) -> Any:

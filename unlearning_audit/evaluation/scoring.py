@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,12 +94,12 @@ def score(
         if already := tables.rows_of(known, name):
             parts += already
             continue
-        limits = terms.get(name, {})
+        file, limits = files.get(name), terms.get(name, {})
+        apart = file or (source_file("attacks", entry["name"]) if limits else None)  # in a process of its own
         try:
-            if limits or name in files:
-                parts += _run_in_process(run, evaluation, name, files.get(name), entry, seed, limits)
-            else:
-                parts += list(run(evaluation, name, load("attacks", entry["name"]), entry, seed))
+            reply = isolated(partial(_run, run, evaluation, name, file, entry, seed), apart, **limits)
+            parts += reply["parts"]
+            evaluation.missing |= reply["missing"]
         except (PluginError, NoAnswerError) as error:
             failed[name] = str(error)  # NoAnswerError: the models lack a signal that the attack reads
             print(error, file=sys.stderr)
@@ -106,12 +107,10 @@ def score(
     return Scores(columns or tables.no_scores(), failed)
 
 
-def _run_in_process(
-    run: Callable[..., Any], evaluation: Evaluation, name: str, file: str | None, entry: Entry, seed: int, limits: Entry
-) -> list[dict[str, np.ndarray]]:
-    """Run a user's attack, or one with a time limit, in a separate process; return the columns of scores of each form.
-
-    Forms in which the attack cannot be evaluated are added to ``evaluation.missing``.
+def _run(
+    run: Callable[..., Any], evaluation: Evaluation, name: str, file: str | None, entry: Entry, seed: int
+) -> dict[str, Any]:
+    """Run one attack; return the columns of scores of each form ("parts"), and why other forms are "missing".
 
     Parameters
     ----------
@@ -125,25 +124,16 @@ def _run_in_process(
         The attack's ``name`` in the library and its ``options``.
     seed
         The seed of the study.
-    limits
-        The limits of the process, options of `isolated`.
 
     Raises
     ------
     PluginError
         If the attack fails.
     """
-    where = file or source_file("attacks", entry["name"])
-
-    def in_process() -> dict[str, Any]:
-        """Return the scores and why forms are missing, as the process sends them back."""
-        with guard(where):  # errors after the import are failures of the file
-            parts = list(run(evaluation, name, load("attacks", entry["name"], file), entry, seed))
-            return {"parts": parts, "missing": evaluation.missing}
-
-    reply = isolated(in_process, where, **limits)
-    evaluation.missing |= reply["missing"]
-    return list(reply["parts"])
+    module = load("attacks", entry["name"], file)
+    # Errors that the attack itself does not raise are failures of a user's file; of the library, they end the job.
+    with guard(module.__file__, but=PluginError if file else ValueError):
+        return {"parts": list(run(evaluation, name, module, entry, seed)), "missing": evaluation.missing}
 
 
 def score_by_shadows(
