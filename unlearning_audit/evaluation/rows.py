@@ -1,19 +1,14 @@
 """Rows of numbers and failures, the same from a metric to the report, and their csv files."""
 
-import csv
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from unlearning_audit.store.cells import inert, plain
-from unlearning_audit.store.files import read_verified
-from unlearning_audit.store.tables import cell_of, write_lines
-
-#: What `_read` returns for each line of a file.
-T = TypeVar("T")
+from unlearning_audit.store.cells import table
+from unlearning_audit.store.files import read_or_explain
+from unlearning_audit.store.tables import write_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +155,10 @@ FAILURE = "failed"
 OWNER = ("study", "scenario", "protocol", "method")
 AXIS = "axis_"
 
-#: Fields of whole numbers and of real ones; what an empty cell stands for in each field; a function that returns all
-#: fields of a row.
+#: Fields of whole numbers and of real ones; what an empty cell stands for in each field.
 _WHOLE = ("n", "pair", "model", "models", "request", "step")
 _REAL = ("value", "ci_low", "ci_high", "rate", "confidence")
-_EMPTY = {field.name: field.default for field in fields(Row)} | {"metric": ""}
-_VALUES = attrgetter(*COLUMNS)
+_EMPTY: dict[str, Any] = {field.name: field.default for field in fields(Row)} | {"metric": ""}
 
 
 def problem(rows: Sequence[Row]) -> str:
@@ -204,25 +197,25 @@ def _expected_instead(name: str, value: object) -> str:
 
 def write(path: str | Path, rows: Iterable[Row | Failure]) -> None:
     """Write ``metrics.csv``: a column for each field; numbers in full precision, NaN and None as empty cells."""
-    write_lines(path, (*COLUMNS, *FAILED), map(_cells, rows))
+    write_rows(path, list(map(_line, rows)), (*COLUMNS, *FAILED))
 
 
 def read(path: str | Path) -> list[Row | Failure]:
     """Read ``metrics.csv``. Raises ArtifactError that names the file."""
-    return _read(path, (), {}, lambda header, cells, row: row)
+    return read_or_explain(path, lambda: list(map(_row, table(path))))
 
 
 def write_study(path: str | Path, study: str, records: Collection[Record]) -> None:
     """Write the rows of all methods of a study to one csv file. Beside the columns of ``metrics.csv``, it says whose
     row each is (`OWNER`), and has a column for every axis, such as ``axis_epsilon``."""
-    axes = list(dict.fromkeys(axis for record in records for axis in record.axes))
-
-    def line(record: Record) -> list[str]:
-        """Return the cells of one line. Labels of axes are `inert`, so that no program takes them for a formula."""
-        labels = (inert(str(record.axes.get(axis, ""))) for axis in axes)
-        return [study, record.scenario, record.protocol, record.method, *labels, *_cells(record.row)]
-
-    write_lines(path, (*OWNER, *(AXIS + axis for axis in axes), *COLUMNS, *FAILED), map(line, records))
+    axes = list(dict.fromkeys(AXIS + axis for record in records for axis in record.axes))
+    lines = [
+        {"study": study, "scenario": record.scenario, "protocol": record.protocol, "method": record.method}
+        | {AXIS + axis: label for axis, label in record.axes.items()}
+        | _line(record.row)
+        for record in records
+    ]
+    write_rows(path, lines, (*OWNER, *axes, *COLUMNS, *FAILED))
 
 
 def read_study(
@@ -230,91 +223,35 @@ def read_study(
 ) -> list[Record]:
     """Read the rows of a study as `write_study` wrote them, or only those of some ``scenarios`` and ``metrics``. Raises
     ArtifactError that names the file."""
-    filters = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
+    accepted = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
 
-    def record(header: dict[str, int], cells: Sequence[str], row: Row | Failure) -> Record:
+    def record(line: dict[str, str]) -> Record:
         """Return the record of one line, with the axes that have a label there."""
-        axes = {name.removeprefix(AXIS): plain(cells[n]) for name, n in header.items() if name.startswith(AXIS)}
-        scenario, protocol, method = (cells[header[name]] for name in OWNER[1:])
-        return Record(scenario, protocol, method, {name: label for name, label in axes.items() if label}, row)
+        axes = {name.removeprefix(AXIS): label for name, label in line.items() if name.startswith(AXIS) and label}
+        return Record(line["scenario"], line["protocol"], line["method"], axes, _row(line))
 
-    return _read(path, OWNER, filters, record)
+    def load() -> list[Record]:
+        """Read the file, and leave out all lines with another scenario or metric."""
+        return [record(line) for line in table(path) if all(line[name] in texts for name, texts in accepted.items())]
 
-
-def _cells(row: Row | Failure) -> list[str]:
-    """Return the texts of one line of ``metrics.csv``, for a number or a failure, in the order of the columns."""
-    if isinstance(row, Failure):
-        blank = dict.fromkeys(COLUMNS, "") | {"metric": FAILURE, "note": row.sentence}
-        texts = [*blank.values(), row.kind, row.name, row.file, str(row.line or ""), row.traceback]
-        return list(map(inert, texts))
-    return [*map(cell_of, _VALUES(row)), *[""] * len(FAILED)]
+    return read_or_explain(path, load)
 
 
-def _read(
-    path: str | Path, further: tuple[str, ...], filters: dict[str, Collection[str]], make: Callable[..., T]
-) -> list[T]:
-    """Read a csv file of rows; return what ``make`` returns for each line whose cells pass all ``filters``.
-
-    Parameters
-    ----------
-    further
-        Columns that must exist besides those of rows.
-    filters
-        Column → accepted texts.
-    make
-        ``make(header, cells, row)``: ``header`` is column → position, ``cells`` are the texts of the line, and ``row``
-        is the row or the failure in them.
-
-    Raises
-    ------
-    ArtifactError
-        If the file cannot be read. The message names it.
-    """
-
-    def load() -> list[T]:
-        """Read the file. Raises ValueError, which `checked` turns into an ArtifactError."""
-        with open(path, newline="", encoding="utf-8") as file:
-            lines = csv.reader(file)
-            header = {name: position for position, name in enumerate(next(lines, []))}
-            if missing := {*further, *COLUMNS, *FAILED} - header.keys():
-                raise ValueError(f"column {min(missing)!r} is missing")
-            accepted = [(header[name], frozenset(values)) for name, values in filters.items()]
-            parsed: dict[str, dict[str, Any]] = {name: {} for name in COLUMNS}
-            results = []
-            for cells in lines:
-                if len(cells) != len(header):
-                    raise ValueError(f"a line has {len(cells)} cells, and the header {len(header)}")
-                if all(cells[position] in values for position, values in accepted):
-                    results.append(make(header, cells, _row(header, cells, parsed)))
-            return results
-
-    return read_verified(path, load)
+def _line(row: Row | Failure) -> dict[str, Any]:
+    """Return one line of ``metrics.csv``, column → value, for a number or a failure."""
+    if isinstance(row, Row):
+        return {name: getattr(row, name) for name in COLUMNS}
+    place = {"file": row.file, "line": row.line or "", "traceback": row.traceback}
+    return {"metric": FAILURE, "note": row.sentence, "failed": row.kind, "name": row.name, **place}
 
 
-def _row(header: dict[str, int], cells: Sequence[str], parsed: dict[str, dict[str, Any]]) -> Row | Failure:
-    """Return the row in a line or, if its column "failed" has a text, the failure.
-
-    Parameters
-    ----------
-    header
-        Column → position of its cell.
-    cells
-        The texts of the line.
-    parsed
-        Column → text → value, a cache that all lines share, since most texts of a column are equal. New texts are added
-        to it.
-    """
-    values = []
-    for name in COLUMNS:
-        text, of_column = cells[header[name]], parsed[name]
-        if text not in of_column:
-            of_column[text] = _EMPTY[name] if text == "" else _KIND.get(name, plain)(text)
-        values.append(of_column[text])
-    kind, name, file, number, trace = (plain(cells[header[column]]) for column in FAILED)
-    if not kind:
-        return Row(*values)
-    return Failure(kind, name, values[COLUMNS.index("note")], file, int(number or 0), trace)
+def _row(line: dict[str, str]) -> Row | Failure:
+    """Return the row in a line, column → text, or, if its column "failed" has a text, the failure."""
+    if line["failed"]:
+        place = line["file"], int(line["line"] or 0), line["traceback"]
+        return Failure(line["failed"], line["name"], line["note"], *place)
+    return Row(*(_KIND.get(name, str)(line[name]) if line[name] else empty for name, empty in _EMPTY.items()))
 
 
-#: Field → the function that turns its text into a value; all others are texts (`plain`).
-_KIND = dict.fromkeys(_WHOLE, int) | dict.fromkeys(_REAL, float)
+#: Field → the function that turns its text into a value; all others are texts.
+_KIND: dict[str, Any] = dict.fromkeys(_WHOLE, int) | dict.fromkeys(_REAL, float)
