@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from unlearning_audit import stats
-from unlearning_audit.comparisons import distances, retrained, sensitivity, verdicts
+from unlearning_audit.comparisons import distances, planning, retrained, sensitivity, verdicts
 from unlearning_audit.evaluation.effects import DecisionRule, single
 from unlearning_audit.stats import decide
 
@@ -110,12 +110,12 @@ def test_a_distance_of_that_size_is_found_and_retraining_shown_equivalent_with_p
     assert 0.79 < inside.mean() < 0.91  # half of the missing power is left to each side
 
 
-def test_the_least_numbers_of_retrained_models_that_decide_are_named_once_each(monkeypatch):
+def test_the_least_numbers_of_retrained_models_that_decide_are_named_once_each():
     of = reference(spread=4e-4)
-    monkeypatch.setattr(retrained.Reference, "from_read", lambda read: of)
+    needed = {decide.EQUIVALENT: of.room_needed, decide.DISTINGUISHABLE: of.least_distance}
     distance = SimpleNamespace(estimate=SimpleNamespace(low=-0.08, high=0.11))
-    reading = SimpleNamespace(margin=(-0.1, 0.12), side=SimpleNamespace(retrained=2), given="", distance=distance)
-    (alike, *_), *found = plans = retrained.deciding_counts(reading)
+    reading = SimpleNamespace(margin=(-0.1, 0.12), distance=distance)
+    (alike, *_), *found = plans = planning.deciding_counts(reading, needed, 2, retrained.MOST)
     assert [plan[1:] for plan in plans] == [
         (decide.EQUIVALENT, 0.0), (decide.DISTINGUISHABLE, -0.08), (decide.DISTINGUISHABLE, 0.11)
     ]  # fmt: skip
@@ -123,7 +123,8 @@ def test_the_least_numbers_of_retrained_models_that_decide_are_named_once_each(m
     for count, _, limit in found:
         assert of.least_distance(count) <= abs(limit) < of.least_distance(count - 1)
     reading.margin = (-1e-3, 1.0)
-    assert len(retrained.deciding_counts(reading)) == 2, "what the most models do not show has no row"
+    plans = planning.deciding_counts(reading, needed, 2, retrained.MOST)
+    assert len(plans) == 2, "what the most models do not show has no row"
 
 
 def test_a_far_distance_of_doing_nothing_is_said_to_be_one():

@@ -57,8 +57,8 @@ def test_what_would_decide_decides():
     rng, audits, decided = np.random.default_rng(7), 8, 0
     truth = {"none": (0.3,), "retrain": (0.0,), "x": (0.0,)}
     pilot, _ = compare(scenario(rng, truth, pairs=3, samples=4000))
-    pairs = max(row["units"] for row in pilot.resolution
-                if (row["method"], row["what"], row["outcome"]) == ("x", "decides_pairs", "equivalent"))  # fmt: skip
+    planned = [row for row in pilot.resolution if (row["method"], row["what"]) == ("x", "decides_pairs")]
+    pairs = max(row["units"] for row in planned if row["outcome"] == "equivalent")
     for i in range(audits):
         lines = verdicts_of(scenario(rng, truth, pairs=pairs, samples=4000), seed=i)
         decided += lines["x"]["verdict"] == "equivalent"

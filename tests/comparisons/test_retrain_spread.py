@@ -39,7 +39,7 @@ def mine(value, spreads=None, *, retrain=0.5, moved=0.0):
 
 def test_without_a_spread_the_line_says_which_would_make_it_chance():
     line = mine(0.7, moved=0.003)
-    assert (line["verdict"], str(line["retrain_spread"])) == (decide.NO_YARDSTICK, "nan")
+    assert (line["verdict"], line["retrain_spread"]) == (decide.NO_YARDSTICK, None)
     assert sensitivity.condition(line["note"]) == f"{sensitivity.BY_CHANCE} 0.072 or more"  # 0.2/(1.96·√2)
 
 

@@ -132,21 +132,6 @@ def test_the_least_distance_and_the_room_of_samples_by_hand():
     np.testing.assert_allclose(resolution.least_distance(components=pairs, design=design), z[0] * np.sqrt(2))
 
 
-def test_a_case_is_decided_from_the_least_distance_and_the_least_room_on():
-    design = Design(2, 1.0, 2.0, 100)
-    of = only(design, sample=4.0)
-    least, room = (how(components=of, design=design) for how in (resolution.least_distance, resolution.room_needed))
-
-    def decides(distance, *margin, **more):
-        return resolution.decides(components=of, design=design, distance=distance, margin=margin, **more)
-
-    assert decides(least, -9, 9) == decides(-least, -9, 9) == "distinguishable"
-    assert decides(0.999 * least, -9, 9) == "equivalent"
-    assert decides(0.1, 0.1 - room, 9.0) == decides(-0.1, -9, room - 0.1) == "equivalent"
-    assert decides(0.1, 0.101 - room, 9.0) == decides(-0.1, -9, room - 0.101) == ""
-    assert decides(0.999 * least, -0.1, 0.1, chance=only(design, sample=3.0)) == "distinguishable"
-
-
 AUDITS = 200
 
 

@@ -1,7 +1,6 @@
 """Power of a study: what it can distinguish, what a larger one could, and what would decide on an inconclusive
 method."""
 
-import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -120,40 +119,68 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
     """
     if not read.side.audited.rule.narrows:
         return []
-    if not read.side.paired:
-        return _requirements_of_retrained(method, read)
-    design, rows, design_with = read.numbers.design, [], designs_of(read)
-    decision = partial(
-        resolution.decides, components=read.components.widened(read.factor), margin=read.distance.margin,
-        chance=read.components_by_chance,
-    )  # fmt: skip
-    limits = sorted({read.distance.estimate.low, read.distance.estimate.high})
-    assumptions = [(0.0, decide.EQUIVALENT), *((limit, decide.DISTINGUISHABLE) for limit in limits)]
-    for part, (assumed, outcome) in itertools.product((PAIRS, MODELS), assumptions):
-        # The defaults hold the values that the loop has now.
-        def decided(times: float, part: str = part, assumed: float = assumed, outcome: str = outcome) -> bool:
-            """Return whether a study with ``times`` as many of ``part`` would have the ``outcome`` if the distance is
-            the ``assumed`` one."""
-            return decision(design=design_with(part, times), distance=assumed) == outcome
-
-        today = _size(design, part)
-        if count := _least_count(decided, max(round(today), 1)):
-            times = count / today
-            row = _row_of_distance(method, read, DECIDES + part, times, design_with(part, times))
-            rows.append({**row, "outcome": outcome, "assumed": assumed})
+    if read.side.paired:
+        return [row for part in (PAIRS, MODELS) for row in _requirements_of_part(method, read, part)]
+    reference, design, today = retrained.Reference.from_read(read), read.numbers.design, read.side.retrained
+    needed = {decide.EQUIVALENT: reference.room_needed, decide.DISTINGUISHABLE: reference.least_distance}
+    rows = []
+    for count, outcome, assumed in deciding_counts(read, needed, retrained.models_today(read), retrained.MOST):
+        row = _row_of_distance(method, read, DECIDES + RETRAINED, count / today, design)
+        sizes = {"models": count, "half_width": np.nan, "least_distance": reference.least_distance(count)}
+        rows.append({**row, **sizes, "outcome": outcome, "assumed": assumed})
     return rows
 
 
-def _requirements_of_retrained(method: str, read: Read) -> list[dict[str, Any]]:
-    """Return the rows of `requirements` for models without partners: the fewest retrained models that would decide.
-    Their half-width is not computed, and is NaN."""
-    reference, design, today = retrained.Reference.from_read(read), read.numbers.design, read.side.retrained
-    return [
-        {**_row_of_distance(method, read, DECIDES + RETRAINED, count / today, design), "models": count,
-         "half_width": np.nan, "least_distance": reference.least_distance(count), "outcome": outcome,
-         "assumed": assumed}
-        for count, outcome, assumed in retrained.deciding_counts(read)
-    ]  # fmt: skip
+def _requirements_of_part(method: str, read: Read, part: str) -> list[dict[str, Any]]:
+    """Return the rows of `requirements` for models with partners, if the number of ``part``, pairs or models, grows."""
+    size, design_with, chance = _size(read.numbers.design, part), designs_of(read), read.components_by_chance
+    today, components = max(round(size), 1), read.components.widened(read.factor)
+
+    def room_needed(count: int) -> float:
+        """Return how far inside its margin a distance must lie to be shown equivalent by ``count`` of ``part``."""
+        return resolution.room_needed(components=components, design=design_with(part, count / today))
+
+    def least_distance(count: int) -> float:
+        """Return the least distance that is detected by ``count`` of ``part``."""
+        return resolution.least_distance(components=components, design=design_with(part, count / today), chance=chance)
+
+    needed, rows = {decide.EQUIVALENT: room_needed, decide.DISTINGUISHABLE: least_distance}, []
+    for count, outcome, assumed in deciding_counts(read, needed, today, resolution.MOST * today):
+        row = _row_of_distance(method, read, DECIDES + part, count / size, design_with(part, count / size))
+        rows.append({**row, "outcome": outcome, "assumed": assumed})
+    return rows
+
+
+def deciding_counts(
+    read: Read, needed: Mapping[str, Callable[[int], float]], today: int, most: int
+) -> list[tuple[int, str, float]]:
+    """Return (count, outcome, assumed distance) for the fewest pairs or models that decide an inconclusive distance,
+    ``read``, with power .8.
+
+    The first shows equivalence if the method is retraining; the others detect the distance if it is at the lower or at
+    the upper limit of its interval. An outcome that no count up to ``most`` gives is left out.
+
+    Parameters
+    ----------
+    needed
+        Outcome → a function of the count: how far a distance must lie from the end that its interval must exclude, the
+        margin or 0. From ``today`` + 1 on, it does not grow.
+    today
+        The smallest count.
+    """
+    estimate, plans = read.distance.estimate, []
+    # Each question: how far the assumed distance lies from that end, the outcome, the assumed distance.
+    questions = [(min(-read.margin[0], read.margin[1]), decide.EQUIVALENT, 0.0)]
+    questions += [(abs(limit), decide.DISTINGUISHABLE, limit) for limit in sorted({estimate.low, estimate.high})]
+    for available, outcome, assumed in questions:
+        low = high = today
+        while needed[outcome](high) > available and high < most:
+            low, high = high + 1, min(2 * high, most)
+        if needed[outcome](high) <= available:
+            # The counts below low are not enough, and high is. The first that is enough is sought between them.
+            count = bisect_left(range(high), True, lo=low, key=lambda number: needed[outcome](number) <= available)
+            plans.append((count, outcome, assumed))
+    return plans
 
 
 def least_distance(read: Read) -> float:
@@ -210,18 +237,6 @@ def forecast(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
         of_today = prediction(design=design)
         row[name] = today[name] * prediction(design=planned) / of_today if of_today > 0 else today[name]
     return row
-
-
-def _least_count(enough: Callable[[float], bool], today: int) -> int:
-    """Return the least whole number, not below ``today``, for which ``enough(number / today)`` holds; 0 if it exceeds
-    `resolution.MOST` times ``today``. Where ``enough`` holds for a number, it holds for all larger ones."""
-    low = high = today
-    while not enough(high / today):
-        low, high = high + 1, 2 * high
-        if high > resolution.MOST * today:
-            return 0
-    # The numbers below low are not enough, and high is. The first that is enough is sought; high if none before it is.
-    return bisect_left(range(high), True, lo=low, key=lambda number: enough(number / today))
 
 
 def designs_of(read: Read) -> DesignOf:
@@ -345,7 +360,7 @@ def _row(
     factor: float = 1.0, chance: Components | None = None, varies_by: str = OF_ITSELF,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the row of one ``design``: its size, the half-width of its interval, the least distance that it detects,
-    and the variance ``components``. Margin, outcome and assumed stay empty; callers that know them fill them in.
+    and the variance ``components``.
 
     Parameters
     ----------
@@ -366,7 +381,7 @@ def _row(
         **place, "what": part, "times": times, "units": design.units, "models": design.models,
         "samples": design.samples, "half_width": half_width,
         "least_distance": resolution.least_distance(components=components, design=design, chance=chance),
-        "margin": np.nan, "outcome": "", "assumed": np.nan, **components.variances, "chance": varies_by,
+        **components.variances, "chance": varies_by,
     }  # fmt: skip
 
 

@@ -5,7 +5,6 @@ Audited models without partners are compared with the variation between retraine
 that over samples if this is larger. A distance is tested by Student's t with n − 1 degrees of freedom.
 """
 
-from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy import special
 
 from unlearning_audit import stats
 from unlearning_audit.comparisons.distances import Read
-from unlearning_audit.stats import LEVEL, decide
+from unlearning_audit.stats import LEVEL
 from unlearning_audit.stats.resolution import POWER
 from unlearning_audit.stats.unpaired import KNOWN
 
@@ -101,28 +100,3 @@ def models_today(read: Read) -> int:
     A single retrained model of unknown spread does not show how models vary; the audited models show it then.
     """
     return max(read.side.retrained, 1 if read.given else 2)
-
-
-def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
-    """Return (retrained models, outcome, assumed distance) for the fewest retrained models that decide an inconclusive
-    distance, ``read``, with power .8.
-
-    The first shows equivalence if the method is retraining; the others detect the distance if it is at the lower or at
-    the upper limit of its interval. An outcome that `MOST` retrained models do not give is left out.
-    """
-    reference, today, plans = Reference.from_read(read), models_today(read), []
-    room = min(-read.margin[0], read.margin[1])  # how far 0 lies inside the margin
-    limits = read.distance.estimate.low, read.distance.estimate.high
-    # Each question: how far the assumed distance lies from the end that its interval must exclude (the margin, or 0);
-    # how far it must lie, as a function of the number of retrained models; the outcome; the assumed distance.
-    questions = [(room, reference.room_needed, decide.EQUIVALENT, 0.0)]
-    questions += [(abs(limit), reference.least_distance, decide.DISTINGUISHABLE, limit) for limit in limits]
-    for available, needed, outcome, assumed in questions:
-        larger = range(today + 1, MOST + 1)
-        # One model of known spread may do where two, which show their spread themselves, do not. So today's number is
-        # tried apart from the larger ones. If none of these suffices, the count is `MOST` + 1.
-        fewest = today + 1 + bisect_left(larger, True, key=lambda models: available >= needed(models))
-        count = today if available >= needed(today) else fewest
-        if count <= MOST:
-            plans.append((count, outcome, assumed))
-    return plans

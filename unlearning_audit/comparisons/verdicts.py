@@ -391,16 +391,13 @@ def _verdict_and_needs(
     coarse
         Metrics that are too coarse to show equivalence.
     """
-    numbers = ("distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm",
-               "share_closed", "share_low", "share_high")  # fmt: skip
-    nothing = {"method": method, "found_by": "", **dict.fromkeys(numbers, np.nan), "against_none": ""}
     if judgement.failed:
-        return {**nothing, "verdict": decide.FAILED, "note": judgement.failed}, []
+        return {"method": method, "verdict": decide.FAILED, "note": judgement.failed}, []
     deciding, utility = judgement.reads_by(deciding=True), judgement.reads_by(deciding=False)
     if not deciding:
         why = "; ".join(dict.fromkeys(judgement.missing.values())) or sensitivity.NOTHING_DECIDES
         state = scenario.state if scenario.state == decide.NO_YARDSTICK else decide.INCONCLUSIVE
-        return {**nothing, "verdict": state, "note": f"{sensitivity.NO_DISTANCE}{why}"}, []
+        return {"method": method, "verdict": state, "note": f"{sensitivity.NO_DISTANCE}{why}"}, []
     saturated = {metric for metric, read in deciding.items() if read.saturated}
     unknown = _unknown_metrics(method, judgement, coarse, saturated)
     # An unknown number cannot be shown to be within a margin, so it stands here with limits that are NaN.
@@ -431,14 +428,17 @@ def _verdict_and_needs(
     if verdict == decide.EQUIVALENT:  # the interval of the test of equivalence is shown
         low, high = row["inner_low"], row["inner_high"]
         note += [decide.INNER, decide.BLIND.format(int(read.blind.sum())) if read.blind is not None else ""]
-    copied = ("distance", "against_none", "share_closed", "share_low", "share_high")  # columns from ``row``
-    return {
-        "method": method, "verdict": verdict, "found_by": f"{metric} {read.attack}".strip() if significant else "",
-        **{name: row[name] for name in copied}, "ci_low": low, "ci_high": high,
-        "margin": max(map(abs, read.distance.margin)), "p_holm": _trusted_p(decision.p_holm, read),
-        "retrain_spread": np.nan if read.side.spread is None else read.side.spread,
+    shown = {
+        "verdict": verdict,
+        "found_by": f"{metric} {read.attack}".strip() if significant else "",
+        "ci_low": low,
+        "ci_high": high,
+        "margin": max(map(abs, read.distance.margin)),
+        "p_holm": _trusted_p(decision.p_holm, read),
+        "retrain_spread": read.side.spread,
         "note": _joined_clauses(sentence, *note, row["note"]),
-    }, needs  # fmt: skip
+    }
+    return {**row, **shown}, needs
 
 
 def _unknown_metrics(method: str, judgement: _Judged, coarse: set[str], saturated: set[str]) -> list[tuple[str, str]]:

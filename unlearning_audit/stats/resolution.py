@@ -200,36 +200,6 @@ def room_needed(*, components: Components, design: Design) -> float:
     return half + float(stats.normal_quantile((1 + POWER) / 2)) * error(components=components, design=design)
 
 
-def decides(
-    *, components: Components, design: Design, distance: float, margin: tuple[float, float],
-    chance: Components | None = None,
-) -> str:  # fmt: skip
-    """Return how a study of a given design would decide if the true distance were known.
-
-    Parameters
-    ----------
-    components : Components
-        The variance components of the distance.
-    design : Design
-        The size of the study.
-    distance : float
-        The true distance.
-    margin : (float, float)
-        The range (far < 0, near > 0) of distances that count as equivalent.
-    chance : Components, optional
-        The variance components of the distance if its true value is 0; by default ``components``.
-
-    Returns
-    -------
-    str
-        "distinguishable", "equivalent", or "" for neither.
-    """
-    if abs(distance) >= least_distance(components=components, design=design, chance=chance):
-        return "distinguishable"
-    room = min(margin[1] - distance, distance - margin[0])
-    return "equivalent" if room >= room_needed(components=components, design=design) else ""
-
-
 def _variance_terms(components: Components, design: Design) -> Components:
     """Return the variance ``components``, divided by the counts of a study of this ``design``: the five terms of the
     squared standard error."""
