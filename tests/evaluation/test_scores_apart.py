@@ -19,4 +19,4 @@ def test_scores_that_are_nan_are_blamed_on_a_signal_that_is(signal, blamed):
     attack = SimpleNamespace(NEEDS="luck", Options=dict, __file__="mine.py",
                              score=lambda *_, luck: (np.full(luck.shape[:2], np.nan), luck[..., 0] > 0))  # fmt: skip
     with pytest.raises(PluginError, match=rf"^{blamed}attack 'mine' \(trained\) "):
-        scoring.score_form(evaluation, "mine", "trained", attack, {"options": {}}, None, 0)
+        scoring.score_form(evaluation, "mine", "trained", attack, {"options": {}}, None, None, models=evaluation.target)

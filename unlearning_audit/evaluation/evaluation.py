@@ -124,18 +124,15 @@ class Evaluation(Cohort):
     @cached_property
     def original(self) -> Targets | None:
         """Return the models before unlearning, or None if there are none with the same samples."""
-        return self._targets_of("original")
+        group = self.comparable("original")
+        return Targets.of(group) if group else None
 
     @cached_property
     def retrained(self) -> Targets | None:
         """Return the retrained models to compare with, or None if there are none with the same samples. For retraining
         itself, these are independently retrained models."""
-        return self._targets_of("retrain")
-
-    def _targets_of(self, name: str) -> Targets | None:
-        """Return the models called ``name`` (see `group`), or None if there are none with the same samples."""
-        group = self.group(name)
-        return Targets.of(group) if group and group.same_samples(self.audited) else None
+        group = self.comparable("retrain")
+        return Targets.of(group) if group else None
 
     @property
     def audited(self) -> Group:
@@ -298,10 +295,11 @@ class Evaluation(Cohort):
         audited = {"original": original, "unlearned": self.audited, "retrained": retrained}
         return audited, {"original": shadow_original, "unlearned": shadow, "retrained": self.group("shadow_retrain")}
 
-    def retrained_group(self) -> Group | None:
-        """Return the retrained models to compare with, if they have the same samples as the audited ones; else None."""
-        retrain = self.group("retrain")
-        return retrain if retrain and retrain.same_samples(self.audited) else None
+    def comparable(self, name: str) -> Group | None:
+        """Return the models called ``name`` (see `group`) if they have the same samples as the audited ones, else
+        None."""
+        group = self.group(name)
+        return group if group and group.same_samples(self.audited) else None
 
     def unlike(self, name: str, group: Group | None) -> str:
         """Return why the models of ``group`` do not match the audited ones, model by model and sample by sample; "" if
@@ -368,8 +366,8 @@ class Evaluation(Cohort):
         Audited models with the same forget set take the originals with that forget set in turn. So a single original
         may serve several audited models.
         """
-        original = self.group("original")
-        if original is None or not original.same_samples(self.audited):
+        original = self.comparable("original")
+        if original is None:
             return "it compares with the models before unlearning, and there is no original/ with the same samples"
         phi, places = original.phi(), []
         served: Counter[bytes] = Counter()  # how many audited models of each forget set have an original
@@ -490,20 +488,13 @@ class Evaluation(Cohort):
     @cached_property
     def _every_score(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
         """Read the scores of all attacks: (attack, form) → score float64 and decision bool, each [target models,
-        samples]; NaN and False where a sample is not scored. Raises ArtifactError for models or samples that the
-        memberships do not have."""
+        samples]; NaN and False where a sample is not scored."""
         if not self.scores_file:
             return {}
         shape = (int(self.target.sum()), len(self.data.y))
         scores = {}
         for key, columns in tables.read_scores(self.scores_file).items():
             place = (columns["model"], columns["index"])
-            for column, numbers, size in zip(("model", "index"), place, shape, strict=True):
-                if len(numbers) and not 0 <= numbers.min() <= numbers.max() < size:
-                    raise ArtifactError(
-                        f"{self.scores_file}: field {column!r} has values outside 0 … {size - 1}, which the "
-                        "memberships do not know; delete it and run again"
-                    )
             score, decision = np.full(shape, np.nan), np.zeros(shape, bool)
             score[place], decision[place] = columns["score"], columns["decision"]
             scores[key] = score, decision
@@ -515,12 +506,6 @@ class Evaluation(Cohort):
         if (name, *files) not in self._cache:
             self._cache[name, *files] = compute()
         return self._cache[name, *files]
-
-    @property
-    def before_files(self) -> list[str]:
-        """Return the files of the audited models before unlearning; [] if they are unknown."""
-        original = self.group("original")
-        return original.files if original else []
 
     def require_logits(self) -> None:
         """Raise NoAnswerError unless the models have logits, before and after unlearning."""

@@ -306,13 +306,9 @@ def _splits_and_blocks(source: _Source, masks: dict[str, np.ndarray]) -> tuple[n
     both = zip(masks["forget"], masks["heldout"], strict=True)
     # Each model's forgotten and held-out samples, as bytes, which can be keys of a dict.
     sets = [(forget.tobytes(), heldout.tobytes()) for forget, heldout in both]
-    numbers = {of_split: number for number, of_split in enumerate(dict.fromkeys(sets))}
-    if any((heldout, forget) not in numbers for forget, heldout in numbers):  # a split has no counterpart
-        return np.array([numbers[of_model] for of_model in sets]), zeros
-    places: dict[tuple[bytes, bytes], tuple[int, int]] = {}  # sets → (split, block)
-    for forget, heldout in numbers:  # a split whose counterpart came before it has a place already
-        block = len(places) // 2
-        places.setdefault((forget, heldout), (0, block))
-        places.setdefault((heldout, forget), (1, block))
-    split, block = np.array([places[of_model] for of_model in sets]).T
-    return split, block
+    splits = list(dict.fromkeys(sets))
+    if not all((heldout, forget) in splits for forget, heldout in splits):  # a split has no counterpart
+        return np.array([splits.index(of_model) for of_model in sets]), zeros
+    blocks = list(dict.fromkeys(map(frozenset, splits)))
+    second = [splits.index((forget, heldout)) > splits.index((heldout, forget)) for forget, heldout in sets]
+    return np.array(second, np.int64), np.array([blocks.index(frozenset(of_model)) for of_model in sets])

@@ -50,9 +50,6 @@ class Outputs:
             part = StoredLogits.open(path, len(membership.seed))
             self._places.append(_places(path, part, data, data_file))
             self._parts.append(part)
-        for path, part in zip(files, self._parts, strict=True):
-            if part.shape[2] != self._parts[0].shape[2]:
-                raise ArtifactError(f"{path}: field 'logits' has other classes than {files[0]}; delete one of them")
         self._size, self.classes = len(data.y), self._parts[0].shape[2]
 
     def __len__(self) -> int:

@@ -163,16 +163,17 @@ def score_by_shadows(
         row that it has to score.
     """
     declared = getattr(module, "NEEDS", None) or ()
-    needs_same_samples = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
     for form, shadow in evaluation.shadows(needs(declared)):  # a sentence, if the form cannot be evaluated
         if isinstance(shadow, str):
             evaluation.missing[f"{name}/{form}"] = shadow
             continue
-        if needs_same_samples and shadow.index is not None and not np.array_equal(shadow.index, evaluation.queried):
+        covered = shadow.index is None or np.array_equal(shadow.index, evaluation.queried)
+        if "same_samples" in declared and not covered:
             evaluation.missing[f"{name}/{form}"] = OTHER_SAMPLES
             continue
         try:
-            yield score_form(evaluation, name, form, module, settings, shadow, seed)
+            rng = generator(seed, "attack", name, form)
+            yield score_form(evaluation, name, form, module, settings, shadow, rng, models=evaluation.target)
         except PluginError as error:
             why = evaluation.why_insufficient(form, error, module.__file__)
             if not why:
@@ -210,32 +211,20 @@ def score_by_own_rows(
     if not test.any():
         raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
     files, membership = evaluation.unlearned_files, evaluation.membership[evaluation.target]
-    labels = np.broadcast_to(evaluation.labels, evaluation.membership.train.shape)
     # form → which samples are members, bool [models, samples]
     members = {"own": membership.retain} | ({"seen": membership.train} if files == evaluation.originals else {})
-    all_rows, all_models = np.arange(len(evaluation.data.y)), np.arange(len(evaluation.target))
     for form, member in members.items():
-        columns_of_models = []
-        by_model = evaluation.outputs(files).by_model(evaluation.target)
         # number: among the scored models; model: among all models
-        for number, (model, of_model) in enumerate(zip(np.flatnonzero(evaluation.target), by_model, strict=True)):
-            logits, y = of_model[None], labels[model][None]  # attacks expect an axis of models, which is 1 long here
+        for number, model in enumerate(np.flatnonzero(evaluation.target)):
+            alone = np.arange(len(evaluation.target)) == model
             learned = np.flatnonzero(member[number] | test)  # the rows from which the attack learns
-            values = read_signals(evaluation, module, files, all_models == model, all_rows)
-            known = {signal: value[:, learned] for signal, value in values.items()}
-            usable = known_mask(known)
-            shadow = Shadow(
-                logits[:, learned], y[:, learned], member[number, learned][None] & usable, test[learned][None] & usable,
-                signals=known,
-            )  # fmt: skip
-            rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
+            logits, y = evaluation.outputs(files).stacked(alone, learned), evaluation.labels_of(alone)[..., learned]
+            values = read_signals(evaluation, module, files, alone, learned)
+            inside, outside = (side[learned][None] & known_mask(values) for side in (member[number], test))
+            shadow = Shadow(logits, y, inside, outside, signals=values)
             rng = generator(seed, "attack", name, form, number)
-            asked = {signal: value[:, rows] for signal, value in values.items()}
-            score, decision = call_score(module, logits[:, rows], y[:, rows], shadow, settings, rng, **asked)
-            read = {signal: value[0] for signal, value in asked.items()}
-            numbers = np.full(len(rows), number)
-            columns_of_models.append(_score_table(name, form, membership, numbers, rows, score[0], decision[0], read))
-        yield {column: np.concatenate([part[column] for part in columns_of_models]) for column in columns_of_models[0]}
+            columns = score_form(evaluation, name, form, module, settings, shadow, rng, models=alone)
+            yield {**columns, "model": columns["model"] + np.int32(number)}
 
 
 def read_signals(
@@ -258,9 +247,17 @@ def read_signals(
 
 
 def score_form(
-    evaluation: Evaluation, name: str, form: str, module: Module, settings: Entry, shadow: Shadow, seed: int
+    evaluation: Evaluation,
+    name: str,
+    form: str,
+    module: Module,
+    settings: Entry,
+    shadow: Shadow,
+    rng: np.random.Generator,
+    *,
+    models: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Score every target model by one attack that learned from ``shadow``; return columns attack, form, model, index,
+    """Score some ``models`` by one attack that learned from ``shadow``; return columns attack, form, model, index,
     role, score and decision.
 
     Parameters
@@ -276,18 +273,20 @@ def score_form(
         The attack's ``name`` in the library and its ``options``.
     shadow
         The shadow models.
-    seed
-        The seed of the study.
+    rng
+        The generator of the attack's random numbers.
+    models
+        bool [models]: the scored models, among which the column "model" counts.
 
     Raises
     ------
     PluginError
         If the attack fails or returns values that are not finite.
     """
-    membership, rows = evaluation.membership[evaluation.target], evaluation.queried
-    logits = evaluation.outputs(evaluation.unlearned_files).stacked(evaluation.target, rows)
-    y, rng = evaluation.labels_of(evaluation.target)[..., rows], generator(seed, "attack", name, form)
-    values = read_signals(evaluation, module, evaluation.unlearned_files, evaluation.target, rows)
+    membership, files = evaluation.membership[models], evaluation.unlearned_files
+    rows = np.flatnonzero(membership.queries.any(0))
+    logits, y = evaluation.outputs(files).stacked(models, rows), evaluation.labels_of(models)[..., rows]
+    values = read_signals(evaluation, module, files, models, rows)
     score, decision = call_score(module, logits, y, shadow, settings, rng, **values)
     asked = np.nonzero(membership.queries[:, rows])  # (model, column) of what attacks are asked about each model
     read = {signal: value[asked] for signal, value in values.items()}

@@ -92,7 +92,7 @@ def _lines_and_unseen(evaluation: Evaluation, options: Options) -> tuple[list[Li
 def by_retraining(evaluation: Evaluation, rate: float) -> list[Line]:
     """Return the lines of records that are found by comparison with retrained models (`against_retrained`); [] if there
     are none of the same samples, or if retraining failed. ``rate`` is the expected share of the list that is false."""
-    retraining = evaluation.retrained_group()
+    retraining = evaluation.comparable("retrain")
     # φ, or None if retraining failed, since that is no fault of the method. The lambda ignores the files that `or_none`
     # passes to it, because this group of models has them already.
     retrained = None if retraining is None else or_none(lambda _: retraining.phi(), retraining.files)

@@ -58,10 +58,10 @@ def metrics(
     facts = place["metrics"]
     known = _known(folder, facts["keys"])
     numbers = measure(evaluation, settings["metrics"], files=facts["files"], terms=facts["terms"], known=known)
-    doubts = [*evaluation.unread, *remarks(evaluation.unlearned_files)]
+    doubts, original = [*evaluation.unread, *remarks(evaluation.unlearned_files)], evaluation.group("original")
     notes = [
         *(Row("doubt", note=text) for text in doubts),
-        *unchanged(evaluation.before_files, evaluation.unlearned_files),
+        *unchanged(original.files if original else [], evaluation.unlearned_files),
     ]
     effect_files.write(effects, numbers.effects)
     record_lists.write(records, numbers.records)
