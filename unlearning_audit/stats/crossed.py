@@ -243,8 +243,7 @@ def weighted_mean(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | Non
     """
     influence = np.einsum("s,asn->an", share, crossed.influence)  # axes: s splits, a statistics, n samples
     # ``alone``: what Σ influence² would be if models of a split agreed on all samples and splits had none in common.
-    imagined = reduce_imagined(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
-    influence = np.concatenate([influence, imagined.reshape(len(influence), -1)], axis=1)
+    influence = with_imagined(influence, crossed.imagined * share[:, None], alone=crossed.alone @ share**2)
     variance = np.diag(crossed.models)
     with np.errstate(divide="ignore", invalid="ignore"):
         # How much of each standard deviation between models is not noise of samples. The influences of samples contain
@@ -308,11 +307,14 @@ def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | Non
     return Units((deviation**2).sum(axis=1) / scale, np.maximum(common, 0.0) / scale, count - 1)
 
 
-def reduce_imagined(
-    imagined: Float[np.ndarray, "statistics splits k"], influence: Float[np.ndarray, "statistics samples"], *,
+def with_imagined(
+    influence: Float[np.ndarray, "statistics samples"],
+    imagined: Float[np.ndarray, "statistics splits k"],
+    *,
     alone: Float[np.ndarray, "statistics"],
-) -> Float[np.ndarray, "statistics splits k"]:  # fmt: skip
-    """Return the influence of imaginary samples, reduced as much as averaging has reduced the variance of real samples.
+) -> Float[np.ndarray, "statistics samples"]:
+    """Return the influence of real samples, and of imaginary ones as further columns. The latter is reduced as much as
+    averaging has reduced the variance of real samples.
 
     Imaginary samples are added so that no variance is 0 by chance. Their influence is multiplied by the square root of
     a ratio, or by 1 if the ratio is larger: the variance of real samples after averaging over their variance before.
@@ -320,10 +322,10 @@ def reduce_imagined(
 
     Parameters
     ----------
-    imagined : float64 [statistics, splits, k]
-        The influence of imaginary samples before the reduction.
     influence : float64 [statistics, samples]
         The influence of real samples on the means.
+    imagined : float64 [statistics, splits, k]
+        The influence of imaginary samples before the reduction.
     alone : float64 [statistics]
         What Σ influence² would be if averaging had not reduced it: if models of one split agreed on all samples, and no
         two splits had a sample in common. `unpaired.differences` passes what Σ influence² would be if no two models had
@@ -331,12 +333,13 @@ def reduce_imagined(
 
     Returns
     -------
-    float64 [statistics, splits, k]
+    float64 [statistics, samples + splits · k]
     """
     variance = (imagined**2).sum(axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
         remaining = np.where(variance > 0, ((influence**2).sum(axis=1) + variance) / (alone + variance), 1.0)
-    return imagined * np.sqrt(np.minimum(remaining, 1.0))[:, None, None]
+    reduced = imagined * np.sqrt(np.minimum(remaining, 1.0))[:, None, None]
+    return np.concatenate([influence, reduced.reshape(len(influence), -1)], axis=1)
 
 
 def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[np.ndarray, "statistics"]:

@@ -288,7 +288,7 @@ def distances(
         The split of each model. Models of one unit and one split repeat each other; by default all models of a unit do.
     imagined : float [K, models, k], optional
         The influence of imaginary samples, added so that no variance is 0 by chance (``stats.mean_influence``). It is
-        reduced as much as averaging reduces the variance of real samples (``crossed.reduce_imagined``).
+        reduced as much as averaging reduces the variance of real samples (``crossed.with_imagined``).
 
     Returns
     -------
@@ -319,8 +319,7 @@ def distances(
         # ``alone``: what Σ influence² would be if models of a split agreed on all samples and no two splits shared any.
         alone = (influence**2).sum(axis=2) @ average.T @ share**2
         imaginary = share[:, None] * (average @ np.asarray(imagined, dtype=np.float64))
-        imaginary = crossed.reduce_imagined(imaginary, mean_influence, alone=alone)
-        mean_influence = np.concatenate([mean_influence, imaginary.reshape(len(value), -1)], axis=1)
+        mean_influence = crossed.with_imagined(mean_influence, imaginary, alone=alone)
     sampled, samples = mean_influence @ mean_influence.T, int((influence != 0).any(axis=(0, 1)).sum())
     if (repeats > 1).any():  # else the variance between models is taken across splits
         dof = int((repeats - 1).sum())

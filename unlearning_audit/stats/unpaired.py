@@ -94,8 +94,7 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     mean_influence = np.einsum("p,kps->ks", share, influence)
     # ``alone``: what Σ influence² would be if no two models had a sample in common; averaging reduces it.
     alone = sum((share**2 / side.count**2) @ side.alone.T for side in sides)  # float64 [K]
-    imaginary = crossed.reduce_imagined(share[:, None] * imagined, mean_influence, alone=alone)
-    mean_influence = np.concatenate([mean_influence, imaginary.reshape(len(mean_influence), -1)], axis=1)
+    mean_influence = crossed.with_imagined(mean_influence, share[:, None] * imagined, alone=alone)
     sampled = mean_influence @ mean_influence.T
     join = (unit == np.arange(len(splits))[:, None]) / splits[:, None]  # places to units
     units = independent(value @ join.T, join @ influence, sampled)
@@ -104,8 +103,7 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     scales = [(share**2 / side.count).sum() for side in sides]
     of_both, if_alike = _model_layers([side.spread for side in sides], scales, sampled)
     shown = Distances(value @ share, mean_influence, models=of_both, units=units, design=design)
-    nothing = Layer(np.zeros_like(sampled), np.zeros_like(sampled), 0)
-    return shown, replace(shown, models=if_alike, units=nothing)
+    return shown, replace(shown.of_samples(), models=if_alike)
 
 
 @dataclass(frozen=True)
