@@ -12,7 +12,7 @@ from unlearning_audit.training import checkpoints
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import attempt, guard_model
-from unlearning_audit.workflow.open_stack import open_stacks, write_outputs
+from unlearning_audit.workflow.open_stack import ModelBatch, write_outputs
 
 
 @script
@@ -37,11 +37,14 @@ def train(
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     originals, copies = membership.originals()  # the numbers of the originals; of each model, which original it is
-    of_originals, queried = membership[originals], np.any(membership.queries, axis=0)
+    batch, queried = (
+        ModelBatch(samples, membership[originals], settings, place, base),
+        np.any(membership.queries, axis=0),
+    )
 
     def train_stacks() -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
         """Train the originals, as many at once as memory holds, and yield their numbers, memberships and models."""
-        for part, member, stack in open_stacks(samples, of_originals, settings, place, base):
+        for part, member, stack in batch.stacks():
             stack.checkpoints = checkpoints.Checkpoints(Path(models).parent, part)
             with guard_model(settings, place):
                 stack.train(Rows.where(member.train), record=member.forget if stack.recipe.record_updates else None)

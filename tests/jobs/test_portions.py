@@ -101,19 +101,24 @@ def test_the_spec_of_every_job_with_models_names_the_card_and_how_it_computes(jo
         assert (entry["device"], entry["card"]) == ("cuda", about), stage
 
 
-def test_portions_leave_the_files_that_one_stack_leaves(job, monkeypatch):
-    counts, really = [], open_stack.portions
+def batch():
+    """The models of the job."""
+    return open_stack.ModelBatch(Data.read("data.npz"), Membership.read("splits.npz"), SETTINGS, {}, ())
 
-    def three_at_once(data, membership, count, *rest):
+
+def test_portions_leave_the_files_that_one_stack_leaves(job, monkeypatch):
+    counts, really = [], open_stack.ModelBatch.portions
+
+    def three_at_once(batch, count):
         counts.append(count)
         return np.array_split(np.arange(count), -(-count // 3))
 
     whole = run(job, "whole")
-    monkeypatch.setattr(open_stack, "portions", three_at_once)
+    monkeypatch.setattr(open_stack.ModelBatch, "portions", three_at_once)
     parts = run(job, "parts")
     assert whole == parts
     assert counts == [6, 6, 6, 4]  # the last are the defender's
-    assert really(Data.read("data.npz"), Membership.read("splits.npz"), 6, SETTINGS, {})[0].tolist() == list(range(6))
+    assert really(batch(), 6)[0].tolist() == list(range(6))
     for name in os.listdir("whole/node"):
         pair = [Path(folder, "node", name).read_bytes() for folder in ("whole", "parts")]
         assert pair[0] == pair[1], name
@@ -121,9 +126,8 @@ def test_portions_leave_the_files_that_one_stack_leaves(job, monkeypatch):
 
 def test_a_card_holds_a_few_times_the_weights_of_a_portion(job, monkeypatch):
     monkeypatch.setattr(card, "use", lambda: "cuda")
-    monkeypatch.setattr(open_stack, "open_stack", lambda *_: fresh(seeds=SEEDS[:1]))
-    data, membership = Data.read("data.npz"), Membership.read("splits.npz")
+    monkeypatch.setattr(open_stack.ModelBatch, "stack", lambda *_: fresh(seeds=SEEDS[:1]))
     weight_bytes = sum(value.nbytes for value in fresh(seeds=SEEDS[:1]).stored().values())
     for free, expected in ((1 << 40, [6]), (0, [1] * 6), (weight_bytes * 2 * open_stack.COPIES * 4, [3, 3])):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda free=free: (free, 0))
-        assert [len(part) for part in open_stack.portions(data, membership, 6, SETTINGS, {})] == expected
+        assert [len(part) for part in batch().portions(6)] == expected

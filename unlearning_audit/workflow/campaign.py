@@ -24,7 +24,7 @@ from unlearning_audit.store.files import ArtifactError, NoAnswerError, write_jso
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import run_method
-from unlearning_audit.workflow.open_stack import device_facts, open_stack
+from unlearning_audit.workflow.open_stack import ModelBatch, device_facts
 
 #: Random draws for the interval over several attacks. A trial uses only the strongest attack.
 DRAWS = 100
@@ -69,7 +69,7 @@ class Campaign:
         self.by_accuracy = settings["tune"]["objective"] == "accuracy"
         self.method = registry.load("methods", settings["method"], place.get("method_file"))
         self.file = settings["method_options"].get("file") or self.method.__file__
-        stack = open_stack(self.data, membership, settings, place, base)
+        stack = ModelBatch(self.data, membership, settings, place, base).stack(membership)
         self.device = stack.device
         stack.information = {}  # keeps the Fisher information of the models, which several trials of a method may need
         stack.load(trained)

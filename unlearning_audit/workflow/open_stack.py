@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,101 +28,106 @@ torch.set_num_threads(1)
 COPIES, SHARE = 6, 0.5
 
 
-def open_stacks(
-    data: Data, membership: Membership, settings: Json, place: Json, base: Sequence[str] = (),
-    models: str | None = None, numbers: np.ndarray | None = None, finite: bool = True,
-) -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:  # fmt: skip
-    """Yield the models of a job in portions, each a stack of as many models as the card holds (`portions`); on a
-    processor, one stack of all.
-
-    With each stack come the positions of its models among ``numbers``, int64 [models], and their memberships.
-
-    Raises FailedError for an architecture that cannot be used, ValueError for data that do not fit the model, and
-    NoAnswerError if the file ``models`` says that training or unlearning failed.
+@dataclass(frozen=True)
+class ModelBatch:
+    """The models of one job, which are trained or read together.
 
     Parameters
     ----------
+    data
+        The samples.
+    membership
+        The memberships of all models.
     settings
         The model's name and options, and the recipe.
     place
         "file": the file of the user's own model, or None.
     base
         At most one file, of the model that fresh models start from.
-    models
-        The file with the weights of all models of the membership; None for fresh models.
-    numbers
-        int64 [models]: which models of the membership are opened, by default all.
-    finite
-        Whether weights must be finite.
     """
-    numbers = np.arange(len(membership.seed)) if numbers is None else numbers
-    for part in portions(data, membership, len(numbers), settings, place, base):
-        member = membership[numbers[part]]
-        stack = open_stack(data, member, settings, place, base, alike=models is not None)
-        if models is not None:
-            all_models = np.array_equal(numbers[part], np.arange(len(membership.seed)))
-            stack.load(models, finite, None if all_models else numbers[part])
-        yield part, member, stack
 
+    data: Data
+    membership: Membership
+    settings: Json
+    place: Json
+    base: Sequence[str]
 
-def portions(
-    data: Data, membership: Membership, count: int, settings: Json, place: Json, base: Sequence[str] = ()
-) -> list[np.ndarray]:
-    """Divide ``count`` models into portions that are processed one at a time; return the models of each portion, as
-    numbers from 0, int64 [models].
+    def stacks(
+        self, models: str | None = None, numbers: np.ndarray | None = None, finite: bool = True
+    ) -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
+        """Yield the models in portions, each a stack of as many models as the card holds (`portions`); on a processor,
+        one stack of all.
 
-    On a processor, for whose memory the job has asked, there is one portion. On a card, a portion has as many models as
-    fit if `COPIES` of their weights may take `SHARE` of the free memory, but at least one. No model depends on which
-    other models are in its portion.
-    """
-    if card.use() == "cpu" or count < 2:
-        return [np.arange(count)]
-    single = open_stack(data, membership[:1], settings, place, base)
-    weight_bytes = sum(value.nbytes for value in single.stored().values())
-    if single.recipe.record_updates:  # recorded updates, which training adds, are as large as the weights
-        weight_bytes *= 2
-    free, _ = torch.cuda.mem_get_info()
-    most = max(int(SHARE * free / (COPIES * weight_bytes)), 1)
-    return np.array_split(np.arange(count), -(-count // most))  # count / most, rounded up
+        With each stack come the positions of its models among ``numbers``, int64 [models], and their memberships.
 
+        Raises FailedError for an architecture that cannot be used, ValueError for data that do not fit the model, and
+        NoAnswerError if the file ``models`` says that training or unlearning failed.
 
-def open_stack(
-    data: Data, membership: Membership, settings: Json, place: Json, base: Sequence[str] = (), alike: bool = False
-) -> ModelStack:
-    """Return a stack (models that are computed at once) of fresh models for the given memberships. The stack also gets
-    the rows that hold views of each sample, such as paraphrases.
+        Parameters
+        ----------
+        models
+            The file with the weights of all models of the membership; None for fresh models.
+        numbers
+            int64 [models]: which models of the membership are opened, by default all.
+        finite
+            Whether weights must be finite.
+        """
+        every = np.arange(len(self.membership.seed))
+        numbers = every if numbers is None else numbers
+        for part in self.portions(len(numbers)):
+            member = self.membership[numbers[part]]
+            stack = self.stack(member, alike=models is not None)
+            if models is not None:
+                stack.load(models, finite, None if np.array_equal(numbers[part], every) else numbers[part])
+            yield part, member, stack
 
-    Raises FailedError for an architecture that cannot be used, also because of an error in a user's file, and
-    ValueError if the data hold tokens that the models do not know, or no tokens where models read them.
+    def portions(self, count: int) -> list[np.ndarray]:
+        """Divide ``count`` models into portions that are processed one at a time; return the models of each portion, as
+        numbers from 0, int64 [models].
 
-    Parameters
-    ----------
-    settings
-        The model's name and options, and the recipe.
-    place
-        "file": the file of the user's own model, or None.
-    base
-        At most one file, of the model that all models start from.
-    alike
-        Whether weights are loaded afterwards, so that all models may start with the same ones.
-    """
-    device = card.use()
-    try:
-        build, file = builder(data, settings, place, base)
-        with guard(file):
-            stack = ModelStack.create(
-                build, data.x, membership.trained_labels(data.y), membership.seed, recipe=Recipe(**settings["recipe"]),
-                device=device, alike=alike,
-            )  # fmt: skip
-        if not in_library(file):
-            check_model(stack, data.classes, file)
-    except PluginError as error:
-        raise FailedError("model", str(error)) from error
-    check_tokens(stack, data)
-    stack.memorised = membership.memorised
-    tables = {kind: data.views(kind) for kind in VIEWS}
-    stack.views = {kind: torch.from_numpy(table).to(device) for kind, table in tables.items() if table.shape[1]}
-    return stack
+        On a processor, for whose memory the job has asked, there is one portion. On a card, a portion has as many
+        models as fit if `COPIES` of their weights may take `SHARE` of the free memory, but at least one. No model
+        depends on which other models are in its portion.
+        """
+        if card.use() == "cpu" or count < 2:
+            return [np.arange(count)]
+        single = self.stack(self.membership[:1])
+        weight_bytes = sum(value.nbytes for value in single.stored().values())
+        if single.recipe.record_updates:  # recorded updates, which training adds, are as large as the weights
+            weight_bytes *= 2
+        free, _ = torch.cuda.mem_get_info()
+        most = max(int(SHARE * free / (COPIES * weight_bytes)), 1)
+        return np.array_split(np.arange(count), -(-count // most))  # count / most, rounded up
+
+    def stack(self, membership: Membership, alike: bool = False) -> ModelStack:
+        """Return a stack (models that are computed at once) of fresh models for some memberships. The stack also gets
+        the rows that hold views of each sample, such as paraphrases.
+
+        Raises FailedError for an architecture that cannot be used, also because of an error in a user's file, and
+        ValueError if the data hold tokens that the models do not know, or no tokens where models read them.
+
+        Parameters
+        ----------
+        alike
+            Whether weights are loaded afterwards, so that all models may start with the same ones.
+        """
+        data, device = self.data, card.use()
+        try:
+            build, file = builder(data, self.settings, self.place, self.base)
+            labels, recipe = membership.trained_labels(data.y), Recipe(**self.settings["recipe"])
+            with guard(file):
+                stack = ModelStack.create(
+                    build, data.x, labels, membership.seed, recipe=recipe, device=device, alike=alike
+                )
+            if not in_library(file):
+                check_model(stack, data.classes, file)
+        except PluginError as error:
+            raise FailedError("model", str(error)) from error
+        check_tokens(stack, data)
+        stack.memorised = membership.memorised
+        tables = {kind: data.views(kind) for kind in VIEWS}
+        stack.views = {kind: torch.from_numpy(table).to(device) for kind, table in tables.items() if table.shape[1]}
+        return stack
 
 
 def builder(data: Data, settings: Json, place: Json, base: Sequence[str] = ()) -> tuple[Callable[[], nn.Module], str]:
@@ -229,7 +235,7 @@ def write_outputs(
     Parameters
     ----------
     stacks
-        Positions, memberships and stack of each portion, as `open_stacks` yields them.
+        Positions, memberships and stack of each portion, as `ModelBatch.stacks` yields them.
     copies
         int64 [models]: model i of the files is model ``copies[i]`` of the stacks.
     first

@@ -13,7 +13,7 @@ from unlearning_audit.plugins.registry import Module
 from unlearning_audit.store.files import Arrays, ArtifactError
 from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.workflow.attempt import attempt, guard_model
-from unlearning_audit.workflow.open_stack import device_facts, open_stacks
+from unlearning_audit.workflow.open_stack import ModelBatch, device_facts
 
 #: How many samples a network reads at a time.
 PORTION = 500
@@ -106,8 +106,7 @@ def signals(
             module.nothing(rows, settings).write(signals)
             return {"models": 0}
         records = []  # one for each portion of models
-        stacks = open_stacks(samples, membership, settings, place, models=models[0], numbers=numbers)
-        for part, of_part, stack in stacks:
+        for part, of_part, stack in ModelBatch(samples, membership, settings, place, ()).stacks(models[0], numbers):
             with guard(module.__file__, but=ArtifactError), guard_model(settings, place):
                 asked = rows if rows.ndim == 1 else rows[part]
                 if hasattr(module, "measure"):

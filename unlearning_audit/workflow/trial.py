@@ -2,9 +2,9 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,22 +12,19 @@ import numpy as np
 from scipy.special import expit, log_softmax
 
 from unlearning_audit.evaluation import mistakes
+from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins import registry, syntax
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.stats import phi
-from unlearning_audit.store.files import NoAnswerError
+from unlearning_audit.store.files import FailedError, Json, NoAnswerError
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow.nodes import Plan
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from unlearning_audit.training.recipe import Recipe
     from unlearning_audit.training.stack import ModelStack
-    from unlearning_audit.training.streams import Rows
 
 #: The number of training samples, and also of samples that are never seen; the share of training samples to forget.
 TRAIN, FORGET = 400, 0.25
@@ -79,78 +76,75 @@ def name_of(file: str | Path, kind: str = "") -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """A small problem on which a user's file is tried.
-
-    Samples ``x`` [samples, …] with labels ``y`` int64 [samples] of ``classes`` classes.
+    """A small problem on which a user's file is tried: two models of some data.
 
     Parameters
     ----------
-    rows
-        The numbers of the samples that models may be trained on.
-    build, recipe
-        The network and its training.
+    data
+        The samples. Models are trained on some of the training part.
+    settings, place
+        The model, its options and the recipe, and the file of a user's own model, as jobs of the stage ``train`` have
+        them.
     about
         A description in words.
     notes
         Further lines of the report.
     """
 
-    x: np.ndarray
-    y: np.ndarray
-    classes: int
-    rows: np.ndarray
-    build: Callable[[], "nn.Module"]
-    recipe: "Recipe"
+    data: Data
+    settings: Json
+    place: Json
     about: str
     notes: tuple[str, ...] = ()
 
     @cached_property
-    def sides(self) -> dict[str, np.ndarray]:
-        """Side ("forgotten", "kept" or "never seen") → the rows int64 [2, rows] of this side for each of two models,
-        drawn at random. A model is trained on the first two sides, which together have as many rows as the third.
-        Raises ValueError if there are fewer than eight rows."""
-        count = min(TRAIN, len(self.rows) // 2)
+    def member(self) -> Membership:
+        """The memberships of two models, drawn at random: as many samples are held out as a model is trained on.
+        Raises ValueError if there are fewer than eight samples."""
+        rows = np.flatnonzero(self.data.part == 0)
+        count = min(TRAIN, len(rows) // 2)
         if count < 4:
-            raise ValueError(f"{self.about}: {len(self.rows)} samples are too few to be split")
-        orders = np.stack([np.random.default_rng(seed).permutation(self.rows)[: 2 * count] for seed in (0, 1)])
-        forgotten, kept, never_seen = np.split(orders, [round(FORGET * count), count], axis=1)
-        return {"forgotten": forgotten, "kept": kept, "never seen": never_seen}
-
-    def stack(self) -> "ModelStack":
-        """Return two untrained models of the setting's network. The process then computes with one thread."""
-        import torch
-
-        from unlearning_audit.training.stack import ModelStack
-
-        torch.set_num_threads(1)  # as jobs have; more of them wait for each other
-        return ModelStack.create(self.build, self.x, self.y, [0, 1], recipe=self.recipe)
-
-    def evaluate(self, stack: "ModelStack") -> dict[str, tuple[float, float]]:
-        """Return "forgotten", "kept" and "never seen" → accuracy and mean loss on these rows, over both models. Raises
-        NoAnswerError if logits are not finite."""
-        logits = stack.logits().astype(np.float64)
-        if not np.isfinite(logits).all():
-            raise NoAnswerError("the models answer NaN or infinite logits; choose a smaller lr")
-        loss = -log_softmax(logits, axis=-1)[:, np.arange(len(self.y)), self.y]  # [2, samples]
-        right = logits.argmax(-1) == self.y
-        of_side = {}
-        for side, rows in self.sides.items():
-            right_of_side, loss_of_side = (np.take_along_axis(values, rows, axis=1) for values in (right, loss))
-            of_side[side] = float(right_of_side.mean()), float(loss_of_side.mean())
-        return of_side
-
-    def mask(self, side: str) -> np.ndarray:
-        """Return which samples are on the given ``side`` (a key of `sides`) of each model, bool [2, samples]."""
-        mask = np.zeros((2, len(self.y)), bool)
-        np.put_along_axis(mask, self.sides[side], True, axis=1)
-        return mask
+            raise ValueError(f"{self.about}: {len(rows)} samples are too few to be split")
+        orders = np.stack([np.random.default_rng(seed).permutation(rows)[: 2 * count] for seed in (0, 1)])
+        train, forget, heldout = np.zeros((3, 2, len(self.data.y)), bool)
+        np.put_along_axis(train, orders[:, :count], True, axis=1)
+        np.put_along_axis(forget, orders[:, : round(FORGET * count)], True, axis=1)
+        np.put_along_axis(heldout, orders[:, count:], True, axis=1)
+        zeros = np.zeros(2, np.int64)
+        return Membership(train, forget, heldout, np.arange(2), zeros, zeros, zeros.astype(bool))
 
     @property
-    def trained(self) -> "Rows":
-        """The rows on which each of the two models is trained: those to forget and those to keep."""
+    def sides(self) -> dict[str, np.ndarray]:
+        """Side ("forgotten", "kept" or "never seen") → which samples of each model are on it, bool [2, samples]."""
+        return {"forgotten": self.member.forget, "kept": self.member.retain, "never seen": self.member.heldout}
+
+    def stack(self) -> "ModelStack":
+        """Return two untrained models of the setting's network."""
+        from unlearning_audit.workflow.open_stack import ModelBatch
+
+        return ModelBatch(self.data, self.member, self.settings, self.place, ()).stack(self.member)
+
+    def train(self, stack: "ModelStack") -> float:
+        """Train the models of a stack, and return the seconds that this took."""
         from unlearning_audit.training.streams import Rows
 
-        return Rows(np.concatenate([self.sides["forgotten"], self.sides["kept"]], 1))
+        started = time.perf_counter()
+        stack.train(Rows.where(self.member.train), record=self.member.forget if stack.recipe.record_updates else None)
+        return time.perf_counter() - started
+
+    def evaluate(self, stack: "ModelStack") -> dict[str, tuple[float, float]]:
+        """Return side → accuracy and mean loss on its samples, over both models. Raises NoAnswerError if logits are not
+        finite."""
+        logits, y = stack.logits().astype(np.float64), self.data.y
+        if not np.isfinite(logits).all():
+            raise NoAnswerError("the models answer NaN or infinite logits; choose a smaller lr")
+        loss, right = -log_softmax(logits, axis=-1)[:, np.arange(len(y)), y], logits.argmax(-1) == y
+        return {side: (float(right[mask].mean()), float(loss[mask].mean())) for side, mask in self.sides.items()}
+
+    def with_epochs(self, epochs: int, *notes: str) -> "Setting":
+        """Return the setting with another number of epochs, and with more notes."""
+        settings = {**self.settings, "recipe": {**self.settings["recipe"], "epochs": epochs}}
+        return replace(self, settings=settings, notes=(*self.notes, *notes))
 
     def within(self, seconds: float) -> "Setting":
         """Return a setting with so few epochs, at least one, that training two models takes at most ``seconds``.
@@ -158,29 +152,23 @@ class Setting:
         One epoch is trained to measure its time. If all epochs fit, or the recipe has only one, the setting is returned
         unchanged; otherwise its notes say how many epochs are left.
         """
-        if self.recipe.epochs == 1:
+        epochs = self.settings["recipe"]["epochs"]
+        if epochs == 1:
             return self
-        stack = replace(self, recipe=self.recipe.model_copy(update={"epochs": 1})).stack()
-        started = time.perf_counter()
-        stack.train(self.trained)
-        epochs = int(seconds / max(time.perf_counter() - started, 1e-6))
-        if epochs >= self.recipe.epochs:
+        fitting = int(seconds / max(self.train(self.with_epochs(1).stack()), 1e-6))
+        if fitting >= epochs:
             return self
-        epochs = max(epochs, 1)
-        note = f"  Trained for {epochs} of {self.recipe.epochs} epochs, so that it takes less than a minute."
-        recipe = self.recipe.model_copy(update={"epochs": epochs})
-        return replace(self, recipe=recipe, notes=(*self.notes, note))
+        fitting = max(fitting, 1)
+        note = f"  Trained for {fitting} of {epochs} epochs, so that it takes less than a minute."
+        return self.with_epochs(fitting, note)
 
 
-def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = None) -> Setting:
+def digits(shape: tuple[int, ...] = (64,)) -> Setting:
     """Return a setting of handwritten digits with random labels, which can only be memorised, so that forgetting them
     shows. Samples are rows of 64 numbers or, for a ``shape`` of three numbers (channels, height and width), pictures of
-    that shape.
-
-    ``build`` maps a shape and the number of classes to a network, by default a multilayer perceptron.
-    """
+    that shape. The network is a multilayer perceptron."""
     from unlearning_audit.data import digits as source
-    from unlearning_audit.models import mlp
+    from unlearning_audit.data import prepare
     from unlearning_audit.training.recipe import Recipe
 
     pictures = len(shape) == 3
@@ -190,23 +178,19 @@ def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = No
         times = shape[1] // x.shape[2]
         # Pixels become squares of ``times`` × ``times`` pixels, and every channel gets the same picture.
         x = np.ascontiguousarray(x.repeat(times, axis=2).repeat(times, axis=3).repeat(shape[0], axis=1))
-    build = build or (lambda shape, classes: mlp.build(mlp.Options(hidden=[64]), shape, classes))
-    return Setting(
-        x, np.random.default_rng(2).permuted(loaded.y), loaded.classes, rows=np.arange(len(x)),
-        build=lambda: build(x.shape[1:], loaded.classes), recipe=Recipe(epochs=40, lr=0.1, momentum=0.9),
-        about="digits with random labels" + (f" as pictures {list(shape)}" if pictures else ""),
-    )  # fmt: skip
+    data = prepare(replace(loaded, x=x, y=np.random.default_rng(2).permuted(loaded.y)), seed=0)
+    recipe = Recipe(epochs=40, lr=0.1, momentum=0.9).model_dump(mode="json")
+    about = "digits with random labels" + (f" as pictures {list(shape)}" if pictures else "")
+    return Setting(data, {"model": "mlp", "options": {"hidden": [64]}, "recipe": recipe}, {}, about)
 
 
 def setting(plan: Plan, name: str = "") -> Setting:
     """Return the setting of a study: the data, model and recipe of the scenario ``name``, or, without a name, of the
-    study's first scenario. Models are trained on rows of the data's training part.
+    study's first scenario.
 
     Raises ValueError if the study has no such scenario, or if the scenario trains no models.
     """
     from unlearning_audit.data import prepare, read_source
-    from unlearning_audit.training.recipe import Recipe
-    from unlearning_audit.workflow.open_stack import builder
 
     names = list(dict.fromkeys(scenario.name for scenario in plan.study.scenarios))
     if name and name not in names:
@@ -220,11 +204,7 @@ def setting(plan: Plan, name: str = "") -> Setting:
     source = next(node for node in train.parents.values() if node.stage == "data")
     samples = read_source(source.settings, source.place, Path.cwd())
     data = prepare(samples, seed=source.settings["seed"], **source.settings["use"])
-    build, _ = builder(data, train.settings, train.place)
-    return Setting(
-        data.x, data.y, data.classes, rows=np.flatnonzero(data.part == 0), build=build,
-        recipe=Recipe(**train.settings["recipe"]), about=f"{name} of the study {plan.study.name}",
-    )  # fmt: skip
+    return Setting(data, train.settings, train.place, f"{name} of the study {plan.study.name}")
 
 
 def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
@@ -286,43 +266,42 @@ def _try_method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
     from unlearning_audit.workflow.attempt import run_method
 
     setting = (setting or digits()).within(SECONDS)
-    stack, sides, mask = setting.stack(), setting.sides, setting.mask("forgotten")
-    started = time.perf_counter()
-    stack.train(setting.trained, record=mask if setting.recipe.record_updates else None)
-    training = time.perf_counter() - started
+    stack, member = setting.stack(), setting.member
+    forget, retain = Rows.where(member.forget), Rows.where(member.retain)
+    training = setting.train(stack)
     logits, before, retrained = stack.logits(), setting.evaluate(stack), stack.copy()
     retrained.reset("retrain")  # new weights, drawn for retraining
-    retrained.train(Rows(sides["kept"]))
+    retrained.train(retain)
     module = registry.load("methods", plugin.name, plugin.file)
     options = module.Options(**plugin.options)
     seconds = run_method(
-        stack, lambda *models_and_rows: registry.call("methods", module, "unlearn", *models_and_rows, options),
-        forget=Rows(sides["forgotten"]), retain=Rows(sides["kept"]), file=file,
-    )  # fmt: skip
+        stack, lambda *given: registry.call("methods", module, "unlearn", *given, options), forget, retain, file
+    )
     try:
         after = setting.evaluate(stack)
     except NoAnswerError as error:
         raise NoAnswerError(f"{file}: {error}") from None
-    one_label = len(np.unique(setting.y[setting.rows])) == 1
+    y = setting.data.y
+    one_label = len(np.unique(y[setting.data.part == 0])) == 1
 
     def columns(accuracy: float, loss: float) -> str:
         """Return two columns of the report. With one label, every model has accuracy 1, which says nothing."""
         return f"{'—' if one_label else format(accuracy, '.2f'):>6}{loss:>7.3g}"
 
-    forgotten, trained = sides["forgotten"].shape[1], len(setting.trained)
+    trained = len(forget) + len(retain)
     lines = [
         f"{file} runs correctly. Two models of {trained} samples of {setting.about}, "
-        f"{forgotten} of them to be forgotten:",
+        f"{len(forget)} of them to be forgotten:",
         *setting.notes,
         f"  {'accuracy, mean loss':<20}{'before':>13}{'after':>13}{'retrained':>13}",
     ]
     readings = before, after, setting.evaluate(retrained)
-    lines += [f"  {side:<20}" + "".join(columns(*reading[side]) for reading in readings) for side in sides]
+    lines += [f"  {side:<20}" + "".join(columns(*reading[side]) for reading in readings) for side in setting.sides]
     if np.array_equal(logits, stack.logits()):
         lines.append("  It changed nothing: the logits are identical.")
     # Probabilities of the true labels, [models, samples], before and after unlearning.
-    p_before, p_after = (expit(phi(logits=values, y=setting.y)) for values in (logits, stack.logits()))
-    exchanged = mistakes.sides_exchanged(p_before, p_after, mask, setting.mask("kept"))
+    p_before, p_after = (expit(phi(logits=values, y=y)) for values in (logits, stack.logits()))
+    exchanged = mistakes.sides_exchanged(p_before, p_after, member.forget, member.retain)
     if exchanged:
         lines.append(f"  {exchanged[0].upper()}{exchanged[1:]}")
     return [*lines, f"  {seconds:.2f} s for both models; {training:.2f} s to train them."]
@@ -332,48 +311,34 @@ def _try_model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     """Train two networks of a user's file, and return the lines of a report on their size, accuracy and time.
 
     With a ``setting``, they learn its data. Without one, they learn digits, in the first of three shapes that they
-    accept: rows of numbers, small pictures and larger pictures. Raises the PluginError of the first shape if no shape
+    accept: rows of numbers, small pictures and larger pictures. Raises the FailedError of the first shape if no shape
     fits.
     """
-    from unlearning_audit.workflow.open_stack import check_built, check_model
-
-    module = registry.load("models", plugin.name, file)
-    options = module.Options(**plugin.options)
-
-    def build(shape: tuple[int, ...], classes: int) -> "nn.Module":
-        """Return one network of the user's file, whose final layer has a name."""
-        with guard(file):
-            model = registry.call("models", module, "build", options, shape, classes)
-        return check_built(model, classes, file)
-
-    if setting is None:
-        settings = [partial(digits, shape, build) for shape in ((64,), (1, 8, 8), (3, 32, 32))]
-    else:
-        settings = [partial(replace, setting, build=partial(build, setting.x.shape[1:], setting.classes))]
     problems = []
-    for make_setting in settings:
-        setting = make_setting()
+    for shape in ((64,), (1, 8, 8), (3, 32, 32)):
+        tried = setting or digits(shape)
+        model = {**tried.settings, "model": plugin.name, "options": plugin.options}
+        tried = replace(tried, settings=model, place={"file": file})
         try:
-            check_model(setting.stack(), setting.classes, file)
+            tried.stack()
             break
-        except PluginError as error:
+        except FailedError as error:
             problems.append(error)
     else:  # the network took none of them
         raise problems[0]
     with guard(file):
-        setting = setting.within(SECONDS)
-        stack, started = setting.stack(), time.perf_counter()
-        stack.train(setting.trained)
-    seconds = time.perf_counter() - started
-    accuracy = {side: accuracy for side, (accuracy, _) in setting.evaluate(stack).items()}
-    counts = {side: rows.shape[1] for side, rows in setting.sides.items()}
+        tried = tried.within(SECONDS)
+        stack = tried.stack()
+        seconds = tried.train(stack)
+    accuracy = {side: accuracy for side, (accuracy, _) in tried.evaluate(stack).items()}
+    counts = {side: mask[0].sum() for side, mask in tried.sides.items()}
     samples = counts["forgotten"] + counts["kept"]  # nothing is unlearned here: the models are trained on both
     learned = sum(accuracy[side] * counts[side] for side in ("forgotten", "kept")) / samples
     size = sum(value[0].numel() for value in stack.parameters.values())
     return [
         f"{file} runs correctly: {size:,} weights, last layer {stack.final_layer!r}.",
-        *setting.notes,
-        f"  Two models of {samples} samples of {setting.about}: accuracy {learned:.2f} on these and "
+        *tried.notes,
+        f"  Two models of {samples} samples of {tried.about}: accuracy {learned:.2f} on these and "
         f"{accuracy['never seen']:.2f} on others",
         f"  {seconds:.2f} s to train both.",
     ]
@@ -386,14 +351,14 @@ def _try_signal(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
 
     setting = (setting or digits()).within(SECONDS)
     stack = setting.stack()
-    stack.train(setting.trained)
+    setting.train(stack)
     started = time.perf_counter()
     with guard(file):
-        values = measured(registry.load("signals", plugin.name, plugin.file), stack, np.arange(len(setting.y)))
+        values = measured(registry.load("signals", plugin.name, plugin.file), stack, np.arange(len(setting.data.y)))
     seconds = time.perf_counter() - started
     each = list(values.shape[2:]) if values.ndim > 2 else "one number"
     lines = [f"{file} runs correctly: {each} for each sample. Its mean in two models of {setting.about}:"]
-    lines += [f"  {side:<20}{values[setting.mask(side)].mean():.3g}" for side in ("forgotten", "never seen")]
+    lines += [f"  {side:<20}{values[setting.sides[side]].mean():.3g}" for side in ("forgotten", "never seen")]
     return [*lines, f"  {seconds:.2f} s for {values.size:,} values of both models."]
 
 
