@@ -4,10 +4,9 @@ import functools
 import hashlib
 import json
 import os
-import platform
-import time
+import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self, TypeVar
@@ -16,9 +15,6 @@ import numpy as np
 
 #: Settings and other facts, as JSON holds them: name → value.
 Json = dict[str, Any]
-
-#: A temporary file without a write for this number of seconds was left by a killed process.
-ABANDONED = 3600
 
 T = TypeVar("T")
 
@@ -49,22 +45,19 @@ class FailedError(NoAnswerError):
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends without an error.
+    """Yield a temporary path in a folder beside ``path``; rename it to ``path`` when the block ends without an error.
 
     A crash, a full disk or a killed process leaves the old file (or none), never half of a new one; what a killed
-    process left is removed by a later write. Permissions follow the umask. Raises ArtifactError if the file cannot be
+    process left is removed by the next write. Permissions follow the umask. Raises ArtifactError if the file cannot be
     written.
     """
     path = Path(path)
-    part = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.part")
+    # In a folder, because the library safetensors writes a temporary file of its own beside its file.
+    folder = path.with_name(f".{path.name}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # The library safetensors first writes to a file of its own, such as .tmpq5RFis.
-        of_library = path.parent.glob(".tmp??????") if path.suffix == ".safetensors" else ()
-        for leftover in (*path.parent.glob(f".{path.name}.*.part"), *of_library):
-            with suppress(OSError):
-                if time.time() - leftover.stat().st_mtime > ABANDONED or _ended(leftover):
-                    leftover.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        part = folder / path.name
         yield part
         part.chmod(0o666 & ~_umask())
         with part.open("rb+") as file:
@@ -77,16 +70,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
             raise
         raise ArtifactError(unwritable(path, error)) from error
     finally:
-        with suppress(OSError):
-            part.unlink()
-
-
-def _ended(part: Path) -> bool:
-    """Return whether a temporary file ``part`` of `replacing` was begun by a process of this machine that has ended.
-    The file's name has the machine and the number of the process. False where the system does not list processes."""
-    *_, process, _ = part.name.split(".")
-    ours = part.name.endswith(f".{platform.node()}.{process}.part") and process.isdigit()
-    return ours and not Path("/proc", process).exists() and Path("/proc/self").exists()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def unwritable(path: str | Path, error: Exception) -> str:
