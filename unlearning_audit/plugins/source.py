@@ -1,10 +1,9 @@
 """Compute a digest of a file's code and of the modules that it imports, without comments and docstrings."""
 
+import ast
 import functools
 import hashlib
-import io
 import re
-import tokenize
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,13 +20,11 @@ LIBRARY_NAME = "unlearning_audit"
 IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|.*)|import[ \t]+(.*))", re.MULTILINE)
 DOCSTRING = re.compile(r'(\A|:[ \t]*(?:#.*)?\n)\s*[rR]?"""[\s\S]*?"""')
 
+#: Parts of a program that may begin with a docstring.
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
 #: A record in a formatted file: it ends before the next line without indentation.
 RECORD = r"^{}\b.*\n(?:[ \t)\]}}].*\n|\n)*"
-
-#: Tokens without effect, and marks that replace the tokens which begin a block and end a statement or a block.
-IDLE = (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER)
-BEGINS, ENDS = "{", "\n"
-MARKS = {tokenize.INDENT: BEGINS, tokenize.NEWLINE: ENDS, tokenize.DEDENT: "}"}
 
 
 @functools.cache
@@ -47,7 +44,7 @@ def _read(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
         dot = "" if module.endswith(".") else "."
         # In "from a import b", b may be a name in the module a, or the module a.b.
         names += [module, *(f"{module}{dot}{name}" for name in imported)] if module else imported
-    code = _lines(text) if _ours(path) else _tokens(text)
+    code = _lines(text) if _ours(path) else _statements(text)
     return hashlib.sha256(code.encode(errors="surrogateescape")).hexdigest(), tuple(dict.fromkeys(names))
 
 
@@ -62,25 +59,21 @@ def _without_records(text: str, records: Iterable[str]) -> str:
 
 def _lines(text: str) -> str:
     """Return the library's own code without blank lines, comments and docstrings. This needs formatted code and is
-    quicker than `_tokens`."""
+    quicker than `_statements`."""
     lines = re.sub(r" {2}#.*", "", DOCSTRING.sub(r"\1", text)).splitlines()
     return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
-def _tokens(text: str) -> str:
-    """Return the tokens of a user's code without comments and docstrings; the text itself if it is not Python."""
+def _statements(text: str) -> str:
+    """Return a user's code without comments and docstrings, in one form; the text itself if it is not Python."""
     try:
-        tokens = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in IDLE]
-    except (tokenize.TokenError, SyntaxError):
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
         return text
-    kept, previous = [BEGINS], BEGINS  # a file begins like a block
-    for token in tokens:
-        is_docstring = token.type == tokenize.STRING and previous == BEGINS  # a string that begins a block
-        previous = MARKS.get(token.type, token.string)
-        # The end of a docstring's statement is left out with the docstring: a block cannot begin with an end.
-        if not is_docstring and (previous != ENDS or kept[-1] not in (BEGINS, ENDS)):
-            kept.append(previous)
-    return "\0".join(kept)
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            node.body.pop(0)
+    return ast.unparse(tree)
 
 
 @functools.cache
