@@ -45,10 +45,11 @@ def made(stage, files):
 
 
 def priority(stage):
-    """Return the priority of a stage's jobs; 0 where they make weights that are deleted, so that the jobs that read
-    these come first."""
+    """Return the priority of a stage's jobs, which falls from the first stage to the last, so that short jobs are left for
+    the end and no core is idle then; 0 where they make weights that are deleted, so that the jobs that read these come
+    first."""
     weights = "models.safetensors" in OUTPUTS[stage] and PLAN.study.keep == "logits"
-    return 0 if weights else PRIORITIES.get(stage, 0)
+    return 0 if weights else len(OUTPUTS) - list(OUTPUTS).index(stage)
 
 
 def reserved(stage):

@@ -1,18 +1,6 @@
 # A rule for each stage that makes models and numbers. `scripts/` has a file of the same name, which says what is made;
 # `workflow/nodes.py` has the roles of inputs. What a job reads and writes stands in the plan; `{node}` is a label (data,
 # protocol, model, blocks, method) and the key.
-# Models come before numbers, one stage after another, so that short jobs are left for the end and no core is idle then.
-PRIORITIES = {
-    "data": 8,
-    "splits": 7,
-    "pretrain": 6,
-    "train": 6,
-    "selection": 5,
-    "tune": 5,
-    "unlearn": 4,
-    "signals": 3,
-    "comparisons": 2,
-}
 # Stages that score alone have an environment without torch.
 SCORING = "splits", "selection", "metrics", "comparisons"
 

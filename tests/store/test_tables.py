@@ -33,14 +33,10 @@ def test_scores_round_trip_by_attack_and_form(tmp_path):
     assert tables.read_scores(path) == {}
 
 
-def test_a_file_of_another_node_and_one_that_is_cut_are_refused(tmp_path):
-    first, second = (tmp_path / f"node-{key * 10}" / "scores.parquet" for key in "12")
-    tables.write_scores(first, SCORES)
-    second.parent.mkdir()
-    for content, told in ((first.read_bytes(), "made for 'node-1+', not for 'node-2+'"), (b"PAR1", "is damaged")):
-        second.write_bytes(content)
-        with pytest.raises(ArtifactError, match=rf"scores\.parquet: this file .*{told}"):
-            tables.read_scores(second)
+def test_a_file_that_is_cut_is_refused(tmp_path):
+    (tmp_path / "scores.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ArtifactError, match=r"scores\.parquet: this file is damaged"):
+        tables.read_scores(tmp_path / "scores.parquet")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 from unlearning_audit.evaluation.stored import Stored
 from unlearning_audit.stats import Estimate, paired
 from unlearning_audit.stats.crossed import PerModel
-from unlearning_audit.store.files import Check, node_of, read_arrays, replacing
+from unlearning_audit.store.files import Check, read_arrays, replacing
 
 #: How the distance of a number from retraining is measured: as a difference, as a ratio to 1, or as a difference of
 #: logarithms.
@@ -265,7 +265,7 @@ def write(path: str | Path, effects: dict[str, Effect]) -> None:
         arrays |= {f"{name}.{field}": value for field, value in effect.arrays().items()}
     # Most values are zeros and few differ: compression makes the file ten times smaller.
     with replacing(path) as part_file, part_file.open("wb") as file:
-        np.savez_compressed(file, node=np.array(node_of(path)), **arrays)
+        np.savez_compressed(file, **arrays)
 
 
 def read(path: str | Path) -> dict[str, Effect]:

@@ -88,12 +88,10 @@ class StoredLogits:
         """Open a file with a number of ``models`` (None: any), and check what it contains.
 
         Raises NotFiniteError for NaN or infinite logits, which come from a method that diverged. Raises FailedError for
-        models that were never made. Raises ArtifactError for a damaged file, or one of another node or shape, if it
+        models that were never made. Raises ArtifactError for a damaged file, or one of another shape, if it
         names a sample twice, or if a label is none of its classes.
         """
         arrays, opened = read_verified(path, lambda: _contents(path))
-        node = arrays.pop("node", None)
-        files.same_node(path, None if node is None else str(node))
         check = Check(path, arrays, may_diverge=True)
         files.refuse_failure(path, arrays)
         logits = check.field("logits", "f", (models, None, None), finite=False)

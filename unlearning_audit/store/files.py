@@ -99,16 +99,6 @@ def paths_in(files: Mapping[str, str | list[str]]) -> list[str]:
     return [path for group in groups for path in group]
 
 
-def same_node(path: str | Path, written_for: str | None) -> None:
-    """Raise ArtifactError for a file that was written for another node, since exchanged artifacts have equal formats.
-    Files that do not name a node pass."""
-    if written_for is not None and written_for != node_of(path):
-        raise ArtifactError(
-            f"{path}: this file was made for {written_for!r}, not for {node_of(path)!r}; "
-            "put it back where it came from or delete it, and run again"
-        )
-
-
 def sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file's content, hexadecimal."""
     with Path(path).open("rb") as file:
@@ -119,7 +109,7 @@ def write_arrays(path: str | Path, **arrays: np.ndarray) -> None:
     """Write named arrays to one uncompressed ``.npz``, byte for byte the same for the same arrays."""
     contiguous = {name: np.asarray(value, order="C") for name, value in arrays.items()}
     with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, allow_pickle=False, node=np.array(node_of(path)), **contiguous)
+        np.savez(file, allow_pickle=False, **contiguous)
 
 
 def write_failure(path: str | Path, part: str, why: str) -> None:
@@ -130,9 +120,7 @@ def write_failure(path: str | Path, part: str, why: str) -> None:
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     """Return name → array of all arrays that `write_arrays` was given for this ``.npz``; never unpickles.
 
-    The further array "node", which names the node that the file was made for, is only compared with the file's place.
-    Raises ArtifactError for a file that is missing, damaged or made for another node, and FailedError for a file by
-    `write_failure`.
+    Raises ArtifactError for a file that is missing or damaged, and FailedError for a file by `write_failure`.
     """
 
     def read() -> dict[str, np.ndarray]:
@@ -140,8 +128,6 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
             return {name: archive[name] for name in archive.files}
 
     arrays = read_verified(path, read)
-    node = arrays.pop("node", None)
-    same_node(path, None if node is None else str(node))
     refuse_failure(path, arrays)
     return arrays
 
@@ -257,7 +243,12 @@ def record_of(path: str | Path) -> dict[str, Any]:
     # A spec without a checksum equals ``unsigned``, and is refused too.
     if unsigned == value or text != _as_json({**unsigned, "checksum": _checksum_of(_as_json(unsigned))}):
         raise ArtifactError(f"{path}: this file is not as it was made; put it back, or delete it and run again")
-    same_node(path, value.get("node"))
+    made_for = value.get("node", node_of(path))
+    if made_for != node_of(path):
+        raise ArtifactError(
+            f"{path}: this file was made for {made_for!r}, not for {node_of(path)!r}; "
+            "put it back where it came from or delete it, and run again"
+        )
     return value
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.store.cells import inert
-from unlearning_audit.store.files import Check, node_of, read_verified, replacing, same_node
+from unlearning_audit.store.files import Check, read_verified, replacing
 
 
 class _NoPandas:
@@ -55,7 +55,7 @@ def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[
         arrays = {name: arrow.array(values) for name, values in columns.items()}
         text = [name for name, values in columns.items() if np.asarray(values).dtype.kind == "U"]
         arrays |= {name: arrays[name].dictionary_encode() for name in text}
-        metadata = {"node": node_of(path)} | ({"failed": json.dumps(failed, sort_keys=True)} if failed else {})
+        metadata = {"failed": json.dumps(failed, sort_keys=True)} if failed else {}
         table = arrow.table(arrays).replace_schema_metadata(metadata)
         arrow.parquet.write_table(table, part, compression="zstd")
 
@@ -77,8 +77,6 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
         columns, labels = {}, {}
         with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
             table = file.read()
-            node = (table.schema.metadata or {}).get(b"node")
-            same_node(path, node and node.decode())
             for name in table.column_names:
                 column = table[name].combine_chunks()
                 if name in ("attack", "form", "role"):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from unlearning_audit.store.files import ArtifactError, node_of, read_verified, replacing, seal, sealed
+from unlearning_audit.store.files import ArtifactError, read_verified, replacing, seal, sealed
 from unlearning_audit.training.engine import State
 
 #: Seconds of training between two checkpoints of the same models, unless UNLEARNING_CHECKPOINT_SECONDS sets them.
@@ -77,7 +78,7 @@ class Checkpoints:
         tensors["epoch"], tensors["models"] = torch.tensor(epoch), torch.tensor(self._job_numbers(group))
         try:
             with replacing(path) as temporary:
-                save_file(tensors, temporary, metadata={"node": node_of(path)})
+                save_file(tensors, temporary)
             seal(path)
         except ArtifactError as error:
             logging.warning("no checkpoint was written: %s", error)
@@ -117,6 +118,7 @@ class Checkpoints:
 
 def remove(folder: str | Path) -> None:
     """Delete the checkpoints and their seals in the ``folder`` of a job that has written its results. Files that a
-    killed process left unfinished are deleted too: their names are those of a checkpoint with more before or after."""
+    killed process left unfinished are deleted too: they lie in folders whose names are those of a checkpoint with more
+    before or after."""
     for path in Path(folder).glob(f"*{NAME}-*.safetensors*"):
-        path.unlink(missing_ok=True)
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

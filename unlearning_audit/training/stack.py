@@ -264,9 +264,8 @@ class ModelStack(Models):
         from safetensors.torch import save_file
 
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.stored().items()}
-        # One metadata key only: with several, the file's bytes depend on hash order.
         with files.replacing(path) as temporary:
-            save_file(tensors, temporary, metadata={"node": files.node_of(path)})
+            save_file(tensors, temporary)
 
     def stored(self) -> State:
         """Return the tensors that `write` stores, by name: parameters, buffers and, with the prefix `UPDATE`, recorded
@@ -334,7 +333,7 @@ def writing_in_portions(path: str | Path, count: int) -> Iterator[Callable[[np.n
             stored = stack.stored()
             if not places:  # at the first call, the file is made
                 temporary = contexts.enter_context(files.replacing(path))
-                places.update(_create_models_file(temporary, files.node_of(path), count, stored))
+                places.update(_create_models_file(temporary, count, stored))
             for name, value in stored.items():
                 content = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
                 places[name][models] = content.numpy()
@@ -344,7 +343,7 @@ def writing_in_portions(path: str | Path, count: int) -> Iterator[Callable[[np.n
             place.flush()
 
 
-def _create_models_file(path: Path, node: str, count: int, stored: State) -> dict[str, np.memmap]:
+def _create_models_file(path: Path, count: int, stored: State) -> dict[str, np.memmap]:
     """Create the file ``path`` with its header and room for ``count`` models.
 
     Return where each tensor lies in it: name → memory-mapped bytes, uint8 [models, bytes of one].
@@ -354,22 +353,19 @@ def _create_models_file(path: Path, node: str, count: int, stored: State) -> dic
 
     Parameters
     ----------
-    node
-        The node of the plan to which the file belongs, for its header.
     stored
         The tensors of some models, [models, …] each, which give names, types and shapes.
     """
     from safetensors.torch import save
 
     # A file is the length of the header in 8 bytes, the header in JSON, and the tensors one after the other.
-    empty = save({name: value[:0].cpu() for name, value in stored.items()}, {"node": node})
+    empty = save({name: value[:0].cpu() for name, value in stored.items()})
     header = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")])
     places, end = {}, 0  # name → (offset after the header, bytes of one model); bytes of all tensors so far
     for name, entry in header.items():
-        if name != "__metadata__":
-            size = stored[name][0].nbytes
-            entry |= {"shape": [count, *entry["shape"][1:]], "data_offsets": [end, end + count * size]}
-            places[name], end = (end, size), end + count * size
+        size = stored[name][0].nbytes
+        entry |= {"shape": [count, *entry["shape"][1:]], "data_offsets": [end, end + count * size]}
+        places[name], end = (end, size), end + count * size
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8 bytes
     start = 8 + len(text)
@@ -385,15 +381,13 @@ def _create_models_file(path: Path, node: str, count: int, stored: State) -> dic
 def read_models(path: str | Path) -> State:
     """Return all tensors of a safetensors file, by name.
 
-    Raises FailedError if the file states why there are no models, and ArtifactError if it is missing, damaged or
-    belongs to another node.
+    Raises FailedError if the file states why there are no models, and ArtifactError if it is missing or damaged.
     """
     from safetensors import safe_open
 
     def read() -> State:
         """Return the tensors, or raise FailedError. `files.read_verified` makes errors of reading ArtifactError."""
         with safe_open(path, "pt") as file:
-            files.same_node(path, (file.metadata() or {}).get("node"))
             if set(file.keys()) == FAILURE:  # a file by `write_failure`, whose tensors are texts
                 raise files.FailedError(*(bytes(file.get_tensor(name).tolist()).decode() for name in ("part", "why")))
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
@@ -416,7 +410,7 @@ def write_failure(path: str | Path, part: str, why: str) -> None:
     texts = {"part": part, "why": why}
     tensors = {name: torch.tensor(list(text.encode()), dtype=torch.uint8) for name, text in texts.items()}
     with files.replacing(path) as temporary:
-        save_file(tensors, temporary, metadata={"node": files.node_of(path)})
+        save_file(tensors, temporary)
 
 
 def initialised(build: Callable[[], nn.Module], seed: int, dtype: torch.dtype = torch.float32) -> nn.Module:
