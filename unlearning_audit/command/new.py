@@ -8,31 +8,8 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.report import templates
 from unlearning_audit.workflow import trial
 
-#: Kind → how a study names a file of this kind.
-KINDS = {
-    "study": "",
-    "method": "under methods: {name}: {{file: {file}}}",
-    "function": "under methods: {name}: {{file: {file}}}",
-    "metric": "under metrics: {name}: {{file: {file}}}",
-    "protocol": "as the protocol: {{name: {name}, file: {file}}}",
-    "attack": "under attacks: {name}: {{file: {file}}}",
-    "model": "as the model: {{name: {name}, file: {file}}}",
-    "data": "as the data: {{name: {name}, file: {file}, test_size: 0.2}}",
-    "reader": "",
-    "signal": "",
-}
-
-#: The data, model and protocol of a new study; and the entries of a user's file in their place.
-CHOICES = {
-    "data": "{name: digits, test_size: 197}",
-    "models": "{name: mlp, hidden: [64]}",
-    "protocols": "{name: swap, alpha: 0.25, pairs: 8, models_per_split: 2}",
-}
-OF_FILE = {
-    "data": "{{name: {name}, file: {file}, test_size: 0.1}}",
-    "models": "{{name: {name}, file: {file}}}",
-    "protocols": "{{name: {name}, file: {file}}}",
-}
+#: What can be written.
+KINDS = ("study", "method", "function", "metric", "protocol", "attack", "model", "data", "reader", "signal")
 
 
 def write(file: str, kind: str, files: list[str]) -> str:
@@ -65,6 +42,7 @@ def write(file: str, kind: str, files: list[str]) -> str:
     lines = entries(files) if kind == "study" else {}
     template = f"{kind}.yaml.jinja" if kind == "study" else f"{kind}.py.jinja"
     environment = templates.environment("start", keep_trailing_newline=True)
+    environment.filters["scalar"] = scalar
     path.write_text(environment.get_template(template).render(**fields, **lines), encoding="utf-8")
     if kind == "study":
         return f"Wrote {file}. Next: audit check {file}, then audit run {file}"
@@ -72,39 +50,34 @@ def write(file: str, kind: str, files: list[str]) -> str:
         return f"Wrote {file}. Next: audit try {file}, then NEEDS = {path.stem!r} in an attack or metric beside it"
     if kind == "reader":
         return f"Wrote {file}. Next: audit try {file} --on RESULTS, then audit read RESULTS --reader {file}"
-    advice = f"A study names it {KINDS[kind].format(**fields)}; audit new mine.yaml --with {file} writes one"
+    name, size = fields["name"], ", test_size: 0.2" if kind == "data" else ""
+    entry = f"as the {kind}: {{name: {name}, file: {file}{size}}}"
+    if plugin_kind in ("methods", "attacks", "metrics"):
+        entry = f"under {plugin_kind}: {name}: {{file: {file}}}"
+    advice = f"A study names it {entry}; audit new mine.yaml --with {file} writes one"
     return f"Wrote {file}. Next: audit try {file}. {advice}"
 
 
 def entries(arguments: list[str]) -> dict[str, object]:
     """Return what the template of a new study shows for a user's files, each given as FILE or FILE:FUNCTION.
 
-    The dict maps methods, attacks and metrics to lists of YAML lines; data, models and protocols to one choice, which a
-    user's file replaces; and attacked to whether the protocol has attacks. Raises ValueError for a reader or a signal,
-    which no study names.
+    ``own``: kind → the name, file and function of each. ``pictures``: whether one of the models reads pictures.
+    ``attacked``: whether the protocol has attacks. Raises ValueError for a reader or a signal, which no study names.
     """
-    lines: dict[str, list[str]] = {"methods": [], "attacks": [], "metrics": []}
-    choices, attacked = dict(CHOICES), True
+    own: dict[str, list[dict[str, str]]] = {kind: [] for kind in registry.KINDS}
     for argument in arguments:
         file, _, function = argument.partition(":")
         kind = trial.kind(file, function)
-        name = trial.name_of(file, kind)
         if kind == "readers":
             advice = f"audit read RESULTS --reader {file} writes a study of your files RESULTS"
             raise ValueError(f"--with {file}: a reader needs result files; {advice}")
         if kind == "signals":
             advice = f"name an attack or a metric beside it with NEEDS = {Path(file).stem!r}"
             raise ValueError(f"--with {file}: a signal is read by others; {advice}")
-        if kind in lines:
-            also = f", function: {scalar(function)}" if function else ""
-            lines[kind].append(f"{name}: {{file: {scalar(file)}{also}}}")
-        else:
-            choices[kind] = OF_FILE[kind].format(name=name, file=scalar(file))
-            if kind == "models" and trial.takes_pictures(file):
-                choices["data"] = choices["data"].replace("name: digits", "name: digits, images: true")
-            if kind == "protocols":
-                attacked = registry.protocol(name, file).attacked
-    return {**choices, **lines, "attacked": attacked}
+        own[kind].append({"name": trial.name_of(file, kind), "file": file, "function": function})
+    pictures = any(trial.takes_pictures(model["file"]) for model in own["models"])
+    attacked = all(registry.protocol(entry["name"], entry["file"]).attacked for entry in own["protocols"])
+    return {"own": own, "pictures": pictures, "attacked": attacked}
 
 
 def scalar(text: str) -> str:
