@@ -21,5 +21,6 @@ def test_a_study_is_what_is_called_like_one_and_not_the_value_of_an_option(words
 @pytest.mark.parametrize("name", ["my,method.py", "a #b.py"])
 def test_a_new_study_names_files_with_any_characters(workdir, name):
     (workdir / name).write_text((ROOT / "unlearning_audit" / "methods" / "finetune.py").read_text())
-    (line,) = new.entries([name])["methods"]
-    assert [method["file"] for method in yaml.safe_load(line).values()] == [name]
+    new.write("mine.yaml", "", [name])
+    *_, (_, method) = yaml.safe_load((workdir / "mine.yaml").read_text())["defaults"]["methods"].items()
+    assert method == {"file": name}
