@@ -43,7 +43,8 @@ def test_a_signal_is_read_of_each_network_and_sample(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("def measure(y, x, network):\n    return network(x)[range(len(y)), y]\n")
     setting = trial.digits()
-    stack, rows = setting.stack(), np.arange(len(setting.y))[::-1][:1203]  # three portions
+    stack, y = setting.stack(), setting.data.y
+    rows = np.arange(len(y))[::-1][:1203]  # three portions
     module = registry.load("signals", "mine", str(path))
-    expected = stack.logits()[:, rows, setting.y[rows]]
+    expected = stack.logits()[:, rows, y[rows]]
     np.testing.assert_allclose(measured(module, stack, rows.copy()), expected, atol=1e-5)
