@@ -8,8 +8,7 @@ from typing import Any
 from job import script
 
 from unlearning_audit.data import copies_across, duplicates
-from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.evaluation.selection import Selection
+from unlearning_audit.evaluation.arrays import Data, Membership, Selection
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard, in_library
 from unlearning_audit.plugins.isolation import isolated

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from unlearning_audit.attacks import min_k_plus_plus, neighbourhood, reference, zlib
-from unlearning_audit.evaluation import tokens
+from unlearning_audit.evaluation import signals
 from unlearning_audit.evaluation.shadow import LOGP, Shadow
 
 from passage_cases import two
@@ -15,10 +15,10 @@ NO = math.nan
 
 def test_min_k_is_the_mean_of_the_lowest_tokens_and_of_one_at_least():
     logp = np.array([[[-1.0, -5.0, -2.0, -4.0, -3.0], [-1.0, NO, -7.0, NO, NO], [-2.0, NO, NO, NO, NO], [NO] * 5]])
-    assert tokens.lowest(logp, 0.4)[0, :3].tolist() == [-4.5, -7.0, -2.0]
-    assert tokens.lowest(logp, 0.2)[0, :3].tolist() == [-5.0, -7.0, -2.0]
-    assert tokens.lowest(logp, 1.0)[0, :3].tolist() == [-3.0, -4.0, -2.0]
-    assert np.isnan(tokens.lowest(logp, 0.4)[0, 3])
+    assert signals.lowest(logp, 0.4)[0, :3].tolist() == [-4.5, -7.0, -2.0]
+    assert signals.lowest(logp, 0.2)[0, :3].tolist() == [-5.0, -7.0, -2.0]
+    assert signals.lowest(logp, 1.0)[0, :3].tolist() == [-3.0, -4.0, -2.0]
+    assert np.isnan(signals.lowest(logp, 0.4)[0, 3])
 
 
 def test_min_k_plus_plus_standardises_and_survives_certainty():

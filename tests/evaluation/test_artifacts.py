@@ -7,15 +7,10 @@ import numpy as np
 import pytest
 from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation import signal_files
-from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership
-from unlearning_audit.evaluation.canaries import pairs_problem
+from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership, Selection, pairs_problem
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
-from unlearning_audit.evaluation.features import Features
-from unlearning_audit.evaluation.generations import Generations
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.evaluation.relearned import Relearned
-from unlearning_audit.evaluation.selection import Selection
-from unlearning_audit.evaluation.signal_files import BySample, Gradients
+from unlearning_audit.evaluation.signal_files import BySample, Features, Generations, Gradients, Relearned
 from unlearning_audit.store.files import FailedError, write_arrays, write_failure
 
 DATA = {

@@ -3,7 +3,7 @@
 import numpy as np
 from unlearning_audit.evaluation.arrays import Logits, Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.relearned import Relearned
+from unlearning_audit.evaluation.signal_files import Relearned
 from unlearning_audit.protocols import swap
 
 from ruli_cases import data

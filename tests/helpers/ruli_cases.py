@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership, Selection
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.protocols import ruli, swap
 
 SAMPLES, TEST = 700, 100

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from scipy.stats import t as student
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.relearned import Relearned
+from unlearning_audit.evaluation.signal_files import Relearned
 from unlearning_audit.metrics import quantised, relearn, swap
 from unlearning_audit.store.files import write_failure
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.features import Features, sample_index
+from unlearning_audit.evaluation.signal_files import Features, sample_index
 from unlearning_audit.metrics import representation
 from unlearning_audit.protocols import swap
 from unlearning_audit.store.files import NoAnswerError, write_failure

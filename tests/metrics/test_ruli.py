@@ -8,9 +8,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
-from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership, Selection
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.metrics import _reference, blind, ruli, vulnerability
 from unlearning_audit.protocols import lira_selection
 from unlearning_audit.protocols import ruli as protocol

@@ -9,7 +9,7 @@ from unlearning_audit import stats
 from unlearning_audit.data import _tokens, question_answer
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.generations import Generations, Sampled, continued_samples
+from unlearning_audit.evaluation.signal_files import Generations, Sampled, continued_samples
 from unlearning_audit.metrics import (
     _answers,
     fluency,

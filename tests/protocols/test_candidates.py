@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation.selection import Selection
+from unlearning_audit.evaluation.arrays import Selection
 from unlearning_audit.plugins import registry
 
 from protocol_cases import block_of, options_of, samples

@@ -5,8 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.selection import Selection
+from unlearning_audit.evaluation.arrays import Membership, Selection
 from unlearning_audit.plugins import registry
 from unlearning_audit.protocols import lira_selection
 

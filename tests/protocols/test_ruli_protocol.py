@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.selection import Selection
+from unlearning_audit.evaluation.arrays import Membership, Selection
 from unlearning_audit.protocols import ruli
 
 from protocol_cases import block_of, samples

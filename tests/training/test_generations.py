@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from unlearning_audit import ROOT
 from unlearning_audit.data import _tokens
 from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.evaluation.generations import Generations, Sampled, continued_samples
+from unlearning_audit.evaluation.signal_files import Generations, Sampled, continued_samples
 from unlearning_audit.training import generation
 
 from passage_cases import member

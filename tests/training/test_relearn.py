@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.evaluation.relearned import Relearned
+from unlearning_audit.evaluation.signal_files import Relearned
 from unlearning_audit.metrics import relearn
 from unlearning_audit.training import relearning
 from unlearning_audit.training.optim import Optimiser

@@ -51,8 +51,7 @@ def score(
     value = 1 - share_kept(signals.per_model(signals.phi, logits, y), before, reference_logp)
     shadow_after = signals.per_model(signals.phi, shadow.logits, shadow.y)
     shadow_value = 1 - share_kept(shadow_after, shadow.before, shadow.reference_logp)
-    examples = signals.known_values(shadow_value, shadow, classes=logits.shape[-1])
-    return value, thresholds.decide(value, examples, logits, y)
+    return thresholds.learned(value, shadow_value, logits, y, shadow)
 
 
 def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, steps: int = STEPS) -> np.ndarray:

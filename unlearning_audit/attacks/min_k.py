@@ -4,8 +4,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
-from unlearning_audit.attacks import Score, Settings, Shadow
-from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.attacks import Score, Settings, Shadow, signals, thresholds
 from unlearning_audit.evaluation.shadow import LOGP
 
 NEEDS = "tokens"
@@ -35,9 +34,9 @@ def score(
     tokens
         float64 [models, samples, tokens, 4]: four numbers of each token by the audited models, log p first.
     """
-    value = of_tokens.lowest(tokens[..., LOGP], options.share)
-    shadow_value = of_tokens.lowest(shadow.tokens[..., LOGP], options.share)
-    return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
+    value = signals.lowest(tokens[..., LOGP], options.share)
+    shadow_value = signals.lowest(shadow.tokens[..., LOGP], options.share)
+    return thresholds.learned(value, shadow_value, logits, y, shadow, per_class=False)
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
@@ -50,4 +49,4 @@ def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     compressed
         Not used; other attacks read it.
     """
-    return of_tokens.lowest(tokens[..., LOGP], SHARE)
+    return signals.lowest(tokens[..., LOGP], SHARE)

@@ -4,8 +4,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
-from unlearning_audit.attacks import Score, Settings, Shadow
-from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.attacks import Score, Settings, Shadow, signals, thresholds
 from unlearning_audit.evaluation.shadow import LOGP, MEAN, SPREAD
 
 NEEDS = "tokens"
@@ -39,9 +38,9 @@ def score(
     tokens
         float64 [models, samples, tokens, 4]: log p, μ, σ and rank of each token by the audited models.
     """
-    value = of_tokens.lowest(standardised(tokens), options.share)
-    shadow_value = of_tokens.lowest(standardised(shadow.tokens), options.share)
-    return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
+    value = signals.lowest(standardised(tokens), options.share)
+    shadow_value = signals.lowest(standardised(shadow.tokens), options.share)
+    return thresholds.learned(value, shadow_value, logits, y, shadow, per_class=False)
 
 
 def standardised(tokens: np.ndarray) -> np.ndarray:
@@ -65,4 +64,4 @@ def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         value = (tokens[..., LOGP] - tokens[..., MEAN]) / tokens[..., SPREAD]
-    return of_tokens.lowest(np.where(np.isfinite(value), value, np.nan), SHARE)
+    return signals.lowest(np.where(np.isfinite(value), value, np.nan), SHARE)

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.random import Generator
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Score, Shadow, signals
-from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 NEEDS = "neighbours"
 
@@ -33,7 +32,7 @@ def score(
     """
     value = above_neighbours(logits, y, neighbours)
     shadow_value = above_neighbours(shadow.logits, shadow.y, shadow.neighbours)
-    return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
+    return thresholds.learned(value, shadow_value, logits, y, shadow, per_class=False)
 
 
 def above_neighbours(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:

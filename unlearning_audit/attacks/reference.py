@@ -8,8 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Score, Shadow, signals
-from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 NEEDS = "reference_logp"
 
@@ -40,7 +39,7 @@ def score(
         )
     value = calibrated(logits, y, reference_logp)
     shadow_value = calibrated(shadow.logits, shadow.y, shadow.reference_logp)
-    return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
+    return thresholds.learned(value, shadow_value, logits, y, shadow, per_class=False)
 
 
 def calibrated(logits: np.ndarray, y: np.ndarray, reference_logp: np.ndarray) -> np.ndarray:

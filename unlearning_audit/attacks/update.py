@@ -37,5 +37,4 @@ def score(
     if "before" not in shadow.signals:
         return fall, fall > 0
     shadow_fall = shadow.before - signals.per_model(signals.phi, shadow.logits, shadow.y)
-    examples = signals.known_values(shadow_fall, shadow, classes=logits.shape[-1])
-    return fall, thresholds.decide(fall, examples, logits, y)
+    return thresholds.learned(fall, shadow_fall, logits, y, shadow)

@@ -3,8 +3,7 @@
 import numpy as np
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Score, Shadow
-from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.attacks import Score, Shadow, thresholds
 from unlearning_audit.evaluation.shadow import LOGP
 
 NEEDS = ("tokens", "compressed")
@@ -32,7 +31,7 @@ def score(
         float64 [models, samples]: the bytes of each text after zlib.
     """
     value, shadow_value = ratio(tokens, compressed), ratio(shadow.tokens, shadow.compressed)
-    return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
+    return thresholds.learned(value, shadow_value, logits, y, shadow, per_class=False)
 
 
 def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> np.ndarray:

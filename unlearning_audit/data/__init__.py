@@ -15,7 +15,7 @@ import numpy as np
 
 from unlearning_audit.data import _choices
 from unlearning_audit.evaluation import views
-from unlearning_audit.evaluation.samples import Data
+from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
 from unlearning_audit.plugins.settings import Settings as Settings

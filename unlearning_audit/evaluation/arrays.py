@@ -1,4 +1,4 @@
-"""Array files between stages: data, memberships and logits, written atomically and checked when read."""
+"""Array files between stages: data, memberships, selections and logits, written atomically and checked when read."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -6,14 +6,67 @@ from typing import Annotated
 
 import numpy as np
 
-from unlearning_audit.evaluation.canaries import pairs_problem
+from unlearning_audit.evaluation import views
 from unlearning_audit.evaluation.logits import Logits
-from unlearning_audit.evaluation.samples import Data
 from unlearning_audit.evaluation.stored import Stored
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.store.files import ArtifactError, Check, NoAnswerError, NotFiniteError
 
 __all__ = ["ArtifactError", "Data", "Logits", "Membership", "NoAnswerError", "NotFiniteError"]
+
+
+@dataclass(frozen=True)
+class Data(Stored):
+    """``data.npz``: samples in canonical order.
+
+    Parameters
+    ----------
+    x
+        uint8 or float32 [samples, …], tokens int32: the inputs of the models.
+    y
+        int64 [samples]: the observed labels.
+    part
+        uint8 [samples]: 0 train, 1 test, 2 view.
+    y_clean
+        int64 [samples]: the labels before label noise.
+    index
+        int64 [samples]: the row in the source.
+    classes
+        The number of classes.
+    public
+        int32 [rows, length]: passages of text that a base model learns and that are never forgotten.
+    compressed
+        int64 [samples]: bytes of each sample's text after zlib.
+    tokenizer
+        uint8 [bytes]: the content of ``tokenizer.json``.
+    parent
+        int64 [samples]: the sample of which a view (part 2) is a variant, −1 for others.
+    view
+        uint8 [samples]: the kind of a view, one of `evaluation.views.VIEWS`, 0 for others.
+    group
+        uint8 [samples]: the set from which a sample of the test part comes, if there are several, 0 for others.
+    subject
+        int64 [samples]: the person to whom each sample belongs.
+    """
+
+    x: Annotated[np.ndarray, "uif samples ..."]
+    y: Annotated[np.ndarray, "iu samples"]
+    part: Annotated[np.ndarray, "iu samples"]
+    y_clean: Annotated[np.ndarray, "iu samples"]
+    index: Annotated[np.ndarray, "iu samples"]
+    classes: Annotated[int, "iu"]
+    public: Annotated[np.ndarray | None, "iu public length"] = None
+    compressed: Annotated[np.ndarray | None, "iu samples"] = None
+    tokenizer: Annotated[np.ndarray | None, "iu bytes"] = None
+    parent: Annotated[np.ndarray | None, "iu samples"] = None
+    view: Annotated[np.ndarray | None, "iu samples"] = None
+    group: Annotated[np.ndarray | None, "iu samples"] = None
+    subject: Annotated[np.ndarray | None, "iu samples"] = None
+
+    def views(self, kind: str) -> np.ndarray:
+        """Return the rows that are views of one kind of each sample, int64 [samples, most views of any sample], filled
+        with −1."""
+        return views.rows_of(kind, self.parent, self.view, len(self.y))
 
 
 @dataclass(frozen=True)
@@ -161,3 +214,52 @@ class Membership(Stored):
         if self.request is not None and (without := int((self.request[self.forget] < 1).sum())):
             check.fail("forget", f"has {without} entries that are part of no request")
         super().write(path)
+
+
+def pairs_problem(pair: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> str:
+    """Return what is wrong with pairs of canaries, or "".
+
+    Of each pair, a model must have forgotten one sample, and the other must be held out.
+
+    Parameters
+    ----------
+    pair
+        int64 [samples]: the number of the pair, −1 for samples that are not canaries.
+    forget, heldout
+        bool [models, samples].
+    """
+    number, count = np.unique(pair[pair >= 0], return_counts=True)
+    if not len(number):
+        return "names no pair; give both samples of a pair the same number from 0 on, all others -1"
+    if (count != 2).any():
+        first = int((count != 2).argmax())
+        return f"gives the number {number[first]} to {count[first]} samples; a pair is two"
+    # The two samples of each pair, [pairs, 2]. Sorted by number, samples that are not canaries (−1) come first.
+    samples = np.argsort(pair, kind="stable")[-2 * len(number) :].reshape(-1, 2)
+    for verb, mask in (("forgot", forget), ("held out", heldout)):
+        counts = mask[:, samples].sum(axis=2)  # [models, pairs]
+        if (counts != 1).any():
+            model, wrong = (int(i) for i in np.argwhere(counts != 1)[0])
+            found = counts[model, wrong]
+            return f"has pair {number[wrong]}, of which model {model} {verb} {found} samples in place of one"
+    return ""
+
+
+@dataclass(frozen=True)
+class Selection(Stored):
+    """``selection.npz``: how strongly models memorise each sample of the data.
+
+    Parameters
+    ----------
+    vulnerable
+        bool [samples]: an attack recognises the sample in most models that saw it.
+    protected
+        bool [samples]: in most of them it cannot. No sample is both.
+    ratio
+        float64 [samples]: mean over the models that saw the sample of log p(in) − log p(out), 0 for samples that no
+        model saw.
+    """
+
+    vulnerable: Annotated[np.ndarray, "b samples"]
+    protected: Annotated[np.ndarray, "b samples"]
+    ratio: Annotated[np.ndarray, "f samples"]

@@ -8,9 +8,9 @@ import numpy as np
 
 from unlearning_audit.evaluation import likeness
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership
-from unlearning_audit.evaluation.features import Features
 from unlearning_audit.evaluation.outputs import Outputs
 from unlearning_audit.evaluation.published import Published, is_published
+from unlearning_audit.evaluation.signal_files import Features
 from unlearning_audit.stats import phi
 
 #: What to do if an attack or a metric reads a signal that no job computed.

@@ -9,11 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from unlearning_audit.evaluation import likeness
-from unlearning_audit.evaluation.arrays import ArtifactError
+from unlearning_audit.evaluation.arrays import ArtifactError, Selection
 from unlearning_audit.evaluation.cohort import DECLARE, Cohort, Group, Targets
 from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.evaluation.shadow import BOTH, Shadow, known_mask
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, in_library

@@ -31,8 +31,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation import headers, no_logits
-from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.canaries import pairs_problem
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership, pairs_problem
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.store.files import FailedError
 

@@ -70,6 +70,25 @@ def of_label(values: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.take_along_axis(values, y[..., None], axis=-1)[..., 0]
 
 
+def lowest(value: np.ndarray, share: float) -> np.ndarray:
+    """Return the mean of the lowest values of each sample's tokens, [..., samples]. Of L tokens these are ⌊share·L⌋,
+    but at least one. NaN for a sample without tokens.
+
+    Parameters
+    ----------
+    value
+        float64 [..., samples, tokens]: NaN where a token does not count.
+    share
+        The share of the tokens, from 0 to 1.
+    """
+    count = (~np.isnan(value)).sum(-1)
+    # 1e-9 keeps a rounding error from taking a token away.
+    count_lowest = np.maximum((share * count + 1e-9).astype(int), 1)
+    ascending = np.sort(value, axis=-1)  # NaN is sorted to the end
+    used = np.arange(value.shape[-1]) < count_lowest[..., None]
+    return np.asarray(np.where(used, ascending, 0.0).sum(-1) / count_lowest)
+
+
 def labels(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Check ``logits`` and labels ``y``, and return the labels as int64 [models, samples].
 

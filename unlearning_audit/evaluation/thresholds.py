@@ -49,6 +49,31 @@ def score(
     return value, decide(value, rows, logits, y)
 
 
+def learned(
+    value: np.ndarray, of_shadow: np.ndarray, logits: np.ndarray, y: np.ndarray, shadow: Shadow, per_class: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return score and decision of an attack whose statistic, larger for members, is computed already, each [models,
+    samples].
+
+    Parameters
+    ----------
+    value
+        float64 [models, samples]: the statistic of the audited models, which is the score.
+    of_shadow
+        float64 [models, samples]: the statistic of the shadow models.
+    logits
+        [models, samples, classes]: the logits of the audited models.
+    y
+        [samples] or [models, samples]: the labels of the audited models.
+    shadow
+        The shadow models, on which `fit` learns the thresholds.
+    per_class
+        Whether every class has a threshold of its own.
+    """
+    rows = signals.known_values(of_shadow, shadow, classes=logits.shape[-1])
+    return value, decide(value, rows, logits, y, per_class=per_class)
+
+
 def decide(
     value: np.ndarray, rows: signals.KnownRows, logits: np.ndarray, y: np.ndarray, *, per_class: bool = True
 ) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.generations import Generations, Sampled
+from unlearning_audit.evaluation.signal_files import Generations, Sampled
 from unlearning_audit.metrics import Data, Evaluation
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.evaluation import signals
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.shadow import LOGP
 from unlearning_audit.metrics import Evaluation, Membership, Row, Settings, _game, _text, groups, table
@@ -82,7 +82,7 @@ def _min_k(evaluation: Evaluation, files: list[str], samples: np.ndarray, share:
     """Return Min-K % of each sample: the mean log-probability of its least likely tokens, which are the given ``share``
     of all its tokens. It is that of the target models in ``files`` on ``samples`` int64 [rows]: float64 [target models,
     rows]."""
-    return of_tokens.lowest(evaluation.signal("tokens", files, evaluation.target, samples)[..., LOGP], share)
+    return signals.lowest(evaluation.signal("tokens", files, evaluation.target, samples)[..., LOGP], share)
 
 
 def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: Any) -> Estimate:

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, several
-from unlearning_audit.evaluation.relearned import Relearned
+from unlearning_audit.evaluation.signal_files import Relearned
 from unlearning_audit.metrics import Evaluation, Quantity, Row, _game, _text, groups, relearn, stats, table
 from unlearning_audit.plugins.settings import Distinct, Settings
 from unlearning_audit.stats import levels, rates

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
-from unlearning_audit.evaluation.relearned import Relearned
+from unlearning_audit.evaluation.signal_files import Relearned
 from unlearning_audit.metrics import NO_RETRAINED, Evaluation, Row, Settings, _text, groups, nothing, row, stats, table
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.stats import Estimate, crossed, jackknife, levels, rates

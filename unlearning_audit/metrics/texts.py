@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.evaluation import signals
 from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
@@ -78,7 +78,7 @@ def text_readings(
         "probability": np.exp(mean_logp[:, samples]),
         **memorisation.both(tokens[..., RANK][:, samples]),
         LOSS: -mean_logp[:, samples],
-        MIN_K: of_tokens.lowest(tokens[..., LOGP][:, samples], privleak.Options().share),
+        MIN_K: signals.lowest(tokens[..., LOGP][:, samples], privleak.Options().share),
         **{name: value[:, samples] for name, value in of_answers.items()},
     }
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.evaluation.selection import Selection
+from unlearning_audit.evaluation.arrays import Data, Membership, Selection
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator, seed_of

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation import features
-from unlearning_audit.evaluation.features import Features
+from unlearning_audit.evaluation import signal_files
+from unlearning_audit.evaluation.signal_files import Features
 from unlearning_audit.signals import Data, Membership, ModelStack
 
 RECORD, ROLE = Features, "features"
@@ -20,7 +20,7 @@ def settings(kind: str) -> dict[str, Any]:
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
     """Return the samples to query for each model, a random draw from its forgotten, held-out, retained and test
     samples: int64 [models, rows]."""
-    return features.sample_index(member)
+    return signal_files.sample_index(member)
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Features:

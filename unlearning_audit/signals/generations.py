@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.generations import Generations, continued_samples
+from unlearning_audit.evaluation.signal_files import Generations, continued_samples
 from unlearning_audit.signals import Data, Membership, ModelStack
 
 RECORD, ROLE, OF_TEXTS = Generations, "generated", True

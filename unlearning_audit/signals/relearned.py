@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.relearned import Relearned
+from unlearning_audit.evaluation.signal_files import Relearned
 from unlearning_audit.signals import Data, Membership, ModelStack
 
 RECORD, ROLE = Relearned, "relearned"

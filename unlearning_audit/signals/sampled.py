@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.generations import Sampled
+from unlearning_audit.evaluation.signal_files import Sampled
 from unlearning_audit.signals import Membership, ModelStack
 from unlearning_audit.signals.generations import about as about
 

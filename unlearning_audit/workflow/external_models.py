@@ -12,8 +12,8 @@ from torch import nn
 from unlearning_audit.data import prepare, read_source
 from unlearning_audit.evaluation import external
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.generations import continued_samples
 from unlearning_audit.evaluation.published import Published
+from unlearning_audit.evaluation.signal_files import continued_samples
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard
 from unlearning_audit.protocols.external import INDEX
