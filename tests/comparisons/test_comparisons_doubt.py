@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from unlearning_audit import stats
-from unlearning_audit.comparisons import distances, planning, retrained, sensitivity, verdicts
+from unlearning_audit.comparisons import distances, planning, sensitivity, verdicts
 from unlearning_audit.evaluation.effects import DecisionRule, single
 from unlearning_audit.stats import decide
 
@@ -79,7 +79,7 @@ def test_of_few_retrained_models_more_are_asked_for():
 
 
 def reference(sampled=0.0, spread=0.0, audited=1, band=1.0, known=False):
-    return retrained.Reference(sampled, spread, audited, band, known)
+    return planning.Reference(sampled, spread, audited, band, known)
 
 
 def test_the_least_distance_and_the_room_of_the_normal_distribution():
@@ -115,7 +115,7 @@ def test_the_least_numbers_of_retrained_models_that_decide_are_named_once_each()
     needed = {decide.EQUIVALENT: of.room_needed, decide.DISTINGUISHABLE: of.least_distance}
     distance = SimpleNamespace(estimate=SimpleNamespace(low=-0.08, high=0.11))
     reading = SimpleNamespace(margin=(-0.1, 0.12), distance=distance)
-    (alike, *_), *found = plans = planning.deciding_counts(reading, needed, 2, retrained.MOST)
+    (alike, *_), *found = plans = planning.deciding_counts(reading, needed, 2, planning.MOST_RETRAINED)
     assert [plan[1:] for plan in plans] == [
         (decide.EQUIVALENT, 0.0), (decide.DISTINGUISHABLE, -0.08), (decide.DISTINGUISHABLE, 0.11)
     ]  # fmt: skip
@@ -123,7 +123,7 @@ def test_the_least_numbers_of_retrained_models_that_decide_are_named_once_each()
     for count, _, limit in found:
         assert of.least_distance(count) <= abs(limit) < of.least_distance(count - 1)
     reading.margin = (-1e-3, 1.0)
-    plans = planning.deciding_counts(reading, needed, 2, retrained.MOST)
+    plans = planning.deciding_counts(reading, needed, 2, planning.MOST_RETRAINED)
     assert len(plans) == 2, "what the most models do not show has no row"
 
 

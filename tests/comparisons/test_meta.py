@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from unlearning_audit.comparisons import compared, meta
+from unlearning_audit.comparisons import meta
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.report import naming
 from unlearning_audit.report.tables import meta as display
@@ -162,12 +162,12 @@ def test_models_are_counted_from_memberships():
     flags, shadow = np.zeros((6, 3), bool), np.array([False] * 4 + [True] * 2)
     seed, replicate = np.array([7, 7, 7, 7, 8, 9]), np.array([0, 1, 2, 3, 0, 0])
     member = Membership(flags, flags, flags, seed, seed * 0, seed * 0, shadow, replicate=replicate)
-    metrics = compared.metrics(naming.quantities().values())
-    counts = {name: compared.models(metric, "swap", member).value for name, metric in metrics.items()}
+    metrics = meta.metrics(naming.quantities().values())
+    counts = {name: meta.models(metric, "swap", member).value for name, metric in metrics.items()}
     # RULI's other target models are its shadow models.
     expected = {"MIA score": 5, "Q": 9, "F / F₀": 9, "accuracy gap": 9, "RULI privacy AUC": 5}
     assert {name: counts[name] for name in expected} == expected
-    of_ruli = compared.models(metrics["RULI efficacy AUC"], "ruli", member)
+    of_ruli = meta.models(metrics["RULI efficacy AUC"], "ruli", member)
     assert (of_ruli.value, of_ruli.note) == (3 + 6 + 4, "3 trained, 6 unlearned, 4 retrained")
 
 

@@ -3,21 +3,23 @@ method."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from unlearning_audit.comparisons import retrained
+from unlearning_audit import stats
 from unlearning_audit.comparisons.distances import CONTROL, RETRAIN, Read
 from unlearning_audit.evaluation.effects import OF_ITSELF, OF_SAMPLES
 from unlearning_audit.evaluation.rows import Failure, Row
 from unlearning_audit.plugins import registry
-from unlearning_audit.stats import decide, resolution
+from unlearning_audit.stats import LEVEL, decide, resolution
 from unlearning_audit.stats.paired import Design
-from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components
+from unlearning_audit.stats.resolution import MODELS, PAIRS, POWER, SAMPLES, Components
+from unlearning_audit.stats.unpaired import KNOWN
 
 #: How many times larger the studies are whose resolution is predicted.
 TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
@@ -25,6 +27,8 @@ TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
 TODAY, DECIDES = "today", "decides_"
 #: The part of a design that grows where audited models have no partners among retrained ones.
 RETRAINED = "retrained"
+#: The largest number of retrained models that is considered.
+MOST_RETRAINED = 256
 #: The constant in which a metric names its two quantities that separate sources of randomness, and the unit of these.
 SEEDS, TRAINING_SEEDS = "SEEDS", "training seeds"
 STEPS = 60  # bisections for the size of a pool
@@ -33,6 +37,92 @@ THIS_SIZE, NEITHER = "a study of this size", "neither more pairs nor more models
 
 #: A function (part, times) → the design of a study with ``times`` as many pairs, models or samples, by ``part``.
 DesignOf = Callable[[str, float], Design]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The variances of a distance between audited and retrained models without partners.
+
+    Audited models are compared with the variation between retrained ones (`unlearning_audit.stats.unpaired`). With m
+    audited and n retrained models the error of a distance is s·√(1/m + 1/n), or that over samples if this is larger. A
+    distance is tested by Student's t with n − 1 degrees of freedom.
+
+    Parameters
+    ----------
+    sampled
+        The variance over samples.
+    spread
+        The variance of one model.
+    audited
+        The number of audited models.
+    widening
+        How many times wider intervals are than those of one number alone, because they hold for several attacks.
+    known
+        Whether the spread is given for a single retrained model. With more retrained models it is estimated.
+    """
+
+    sampled: float
+    spread: float
+    audited: int
+    widening: float
+    known: bool = False
+
+    @classmethod
+    def from_read(cls, read: Read) -> "Reference":
+        """Return the variances of ``read``, the distance that stands for all attacks of a metric."""
+        audited, retrained = len(read.side.audited.unit), read.side.retrained
+        # The variance of a difference of two means, over models that are alike, gives that of one model.
+        spread = float(read.chance.models.variances[0][read.chosen]) / (1 / audited + 1 / retrained)
+        return cls(float(read.numbers.sampled[read.chosen]), spread, audited, read.factor, known=bool(read.given))
+
+    def _dof(self, retrained: int) -> int:
+        """Return the degrees of freedom of the variance between this number of ``retrained`` models; `KNOWN`,
+        practically infinitely many, for a single model of known spread."""
+        return KNOWN if self.known and retrained == 1 else retrained - 1
+
+    def least_distance(self, retrained: int) -> float:
+        """Return the least distance that is detected with `POWER` by this number of ``retrained`` models: at least two,
+        or one of known spread."""
+        return self._detectable(retrained, self._dof(retrained), tail=(1 - LEVEL) / 2, power=POWER)
+
+    def room_needed(self, retrained: int) -> float:
+        """Return how far inside its margin a distance must lie to be shown equivalent with `POWER` by this number of
+        ``retrained`` models.
+
+        This is by two one-sided tests, each of which gets half of the missing power.
+        """
+        # A single audited model is assumed to vary as retrained ones.
+        dof = self._dof(retrained) if self.audited == 1 else min(self._dof(retrained), self.audited - 1)
+        return self._detectable(retrained, dof, tail=1 - LEVEL, power=(1 + POWER) / 2)
+
+    def _detectable(self, retrained: int, dof: int, *, tail: float, power: float) -> float:
+        """Return how far from 0, or from a margin, the true distance must lie for its interval to exclude that point
+        with probability ``power``.
+
+        This is the larger of two results: by the variation of models, whose estimate with ``dof`` degrees of freedom
+        varies too (noncentral t), and by the variation of samples.
+
+        Parameters
+        ----------
+        retrained
+            The number of retrained models.
+        tail
+            The probability outside one end of the interval.
+        """
+        quantile = self.widening * float(stats.t_quantile(p=1 - tail, dof=dof))
+        # Both in standard errors; the first is the noncentrality with which t exceeds the quantile with ``power``.
+        by_models = float(special.nctdtrinc(dof, 1 - power, quantile))
+        by_samples = float(self.widening * stats.normal_quantile(1 - tail) + stats.normal_quantile(power))
+        error_of_models = np.sqrt(self.spread * (1 / self.audited + 1 / retrained))
+        return max(by_models * float(error_of_models), by_samples * float(np.sqrt(self.sampled)))
+
+
+def models_today(read: Read) -> int:
+    """Return how many retrained models there are, but at least two unless the spread of a single one is given.
+
+    A single retrained model of unknown spread does not show how models vary; the audited models show it then.
+    """
+    return max(read.side.retrained, 1 if read.given else 2)
 
 
 def resolution_rows(method: str, read: Read) -> list[dict[str, Any]]:
@@ -121,10 +211,10 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
         return []
     if read.side.paired:
         return [row for part in (PAIRS, MODELS) for row in _requirements_of_part(method, read, part)]
-    reference, design, today = retrained.Reference.from_read(read), read.numbers.design, read.side.retrained
+    reference, design, today = Reference.from_read(read), read.numbers.design, read.side.retrained
     needed = {decide.EQUIVALENT: reference.room_needed, decide.DISTINGUISHABLE: reference.least_distance}
     rows = []
-    for count, outcome, assumed in deciding_counts(read, needed, retrained.models_today(read), retrained.MOST):
+    for count, outcome, assumed in deciding_counts(read, needed, models_today(read), MOST_RETRAINED):
         row = _row_of_distance(method, read, DECIDES + RETRAINED, count / today, design)
         sizes = {"models": count, "half_width": np.nan, "least_distance": reference.least_distance(count)}
         rows.append({**row, **sizes, "outcome": outcome, "assumed": assumed})
@@ -194,7 +284,7 @@ def least_distance(read: Read) -> float:
         A method's distance by the metric; of several attacks, the one that stands for all counts.
     """
     if not read.side.paired:
-        reference, models = retrained.Reference.from_read(read), retrained.models_today(read)
+        reference, models = Reference.from_read(read), models_today(read)
         return np.inf if read.unrepeated else reference.least_distance(models)
     design, chance = read.numbers.design, read.components_by_chance
     return resolution.least_distance(components=read.components, design=design, chance=chance)

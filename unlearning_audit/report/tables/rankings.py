@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.comparisons.compared import Compared
+from unlearning_audit.comparisons.meta import Compared
 from unlearning_audit.plugins.declarations import Comparison
 from unlearning_audit.report.lookup import Cell, Numbers, missing
 from unlearning_audit.report.tables import Entry, Head, Line, Sheet, cells, decimals, entry, lookup, naming, words
