@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership, NotFiniteError
-from unlearning_audit.evaluation.logits import Logits, StoredLogits
+from unlearning_audit.evaluation.logits import Logits
 from unlearning_audit.evaluation.measuring import unchanged
 from unlearning_audit.evaluation.outputs import Outputs
 from unlearning_audit.store.files import checksum, write_failure, write_spec
@@ -60,7 +60,7 @@ def test_damage_is_noticed(tmp_path, at):
     content[at] ^= 1
     path.write_bytes(content)
     with pytest.raises(ArtifactError, match="not as it was made"):
-        StoredLogits.open(path)
+        Logits.open(path)
 
 
 def test_models_that_diverged_are_named_and_a_users_own_file_is_believed_in_nothing(tmp_path):
@@ -71,13 +71,13 @@ def test_models_that_diverged_are_named_and_a_users_own_file_is_believed_in_noth
     np.savez_compressed(own, logits=broken, index=np.arange(SAMPLES), y=Y, not_finite=np.array(0))
     for path in (job, own):
         with pytest.raises(NotFiniteError, match=r"field 'logits' has 2 values that are NaN or infinite"):
-            StoredLogits.open(path)
+            Logits.open(path)
 
 
 def test_what_is_pickled_is_refused(tmp_path):
     np.savez(tmp_path / "logits.npz", logits=np.array([{}], dtype=object), index=np.arange(1), y=Y[:1])
     with pytest.raises(ArtifactError, match=r"logits\.npz.*pickled"):
-        StoredLogits.open(tmp_path / "logits.npz")
+        Logits.open(tmp_path / "logits.npz")
 
 
 # ---------------------------------------------------------------- models that are what they were before unlearning

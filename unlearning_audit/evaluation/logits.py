@@ -1,8 +1,6 @@
 """Logits between stages: written atomically, and read model by model for selected samples only."""
 
-import functools
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,78 +42,37 @@ class Logits(Arrays):
         files.write_arrays(path, **arrays, not_finite=np.array(not_finite))
 
     @classmethod
-    def read(cls, path: str | Path, models: int | None = None) -> "Logits":
-        """Read all logits of a file, with the rows in ascending order of index.
-
-        Raises NotFiniteError for NaN or infinite logits, FailedError if there are no models, ArtifactError for a wrong
-        file.
-        """
-        stored = StoredLogits.open(path, models)
-        order = stored.order
-        return cls(np.asarray(stored.opened()[:, order]), stored.index[order], stored.y[order])
-
-
-@dataclass(frozen=True)
-class StoredLogits:
-    """Logits that stay in their file.
-
-    Parameters
-    ----------
-    opened
-        ``opened()`` maps the logits into memory.
-    shape
-        [models, rows, classes].
-    index
-        int64 [rows]: the sample of each row in the data.
-    order
-        int64 [rows]: the rows in ascending order of ``index``.
-    y
-        int64 [rows]: the observed labels.
-    """
-
-    opened: Callable[[], np.ndarray]
-    shape: tuple[int, int, int]
-    index: np.ndarray
-    order: np.ndarray
-    y: np.ndarray
-
-    def __len__(self) -> int:
-        """Return the number of models."""
-        return self.shape[0]
-
-    @classmethod
-    def open(cls, path: str | Path, models: int | None = None) -> "StoredLogits":
-        """Open a file with a number of ``models`` (None: any), and check what it contains.
+    def open(cls, path: str | Path, models: int | None = None) -> "Logits":
+        """Open a file with a number of ``models`` (None: any), and check what it contains. Its rows have the order of
+        the file, and its logits stay there until they are needed.
 
         Raises NotFiniteError for NaN or infinite logits, which come from a method that diverged. Raises FailedError for
         models that were never made. Raises ArtifactError for a damaged file, or one of another shape, if it
         names a sample twice, or if a label is none of its classes.
         """
-        arrays, opened = read_verified(path, lambda: _contents(path))
+        arrays = files.read_arrays(path, lambda: _contents(path))
         check = Check(path, arrays, may_diverge=True)
-        files.refuse_failure(path, arrays)
         logits = check.field("logits", "f", (models, None, None), finite=False)
         _, rows, classes = logits.shape
         index, y = (check.field(name, "iu", (rows,)).astype(np.int64) for name in ("index", "y"))
-        order = np.argsort(index, kind="stable")  # stable sorting is fast for an index of two ascending parts
         # A file that a job wrote contains the count, which makes it unnecessary to read all logits.
         of_job = Path(path).name in files.record_of(path).get("checksums", {})
         count = int(arrays["not_finite"]) if of_job else sum(_not_finite(values) for values in logits)
         if count:
             problem = f"has {count} values that are NaN or infinite; what made it diverged"
             raise NotFiniteError(f"{path}: field 'logits' {problem}")
-        if (np.diff(index[order]) == 0).any():
+        if len(np.unique(index)) < rows:
             check.fail("index", "names some samples twice")
         if not np.isin(y, np.arange(classes)).all():
             check.fail("y", f"has labels outside 0 … {classes - 1}, the classes of the logits")
-        return cls(opened, logits.shape, index, order, y)
+        return cls(logits, index, y)
 
-    def by_model(self, models: Sequence[int], rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
-        """Yield the logits of some models, one after the other, at ``rows`` int64 [rows] of the file (default: all):
-        [rows, classes], read into memory."""
-        logits = self.opened()
-        for model in models:
-            yield np.array(logits[model]) if rows is None else np.asarray(logits[model][rows])
+    @classmethod
+    def read(cls, path: str | Path, models: int | None = None) -> "Logits":
+        """Read all logits of a file, with the rows in ascending order of index. Raises what `open` raises."""
+        stored = cls.open(path, models)
+        order = np.argsort(stored.index, kind="stable")  # which is fast for an index of two ascending parts
+        return cls(np.asarray(stored.logits[:, order]), stored.index[order], stored.y[order])
 
 
 def checksums(path: str | Path) -> dict[str, tuple[int, int]]:
@@ -131,16 +88,15 @@ def _not_finite(values: np.ndarray) -> int:
     return values.size - int(np.isfinite(values).sum())
 
 
-def _contents(path: str | Path) -> tuple[dict[str, np.ndarray], Callable[[], np.ndarray]]:
-    """Return all arrays of an ``.npz`` by name, and a function that returns its logits.
+def _contents(path: str | Path) -> dict[str, np.ndarray]:
+    """Return all arrays of an ``.npz`` by name.
 
-    If the logits are stored uncompressed, the function maps them from the file, so that a reader of some rows does not
-    read all. Otherwise they are read into memory here.
+    Logits that are stored uncompressed are mapped from the file, so that a reader of some rows does not read all.
     """
     with np.load(path, allow_pickle=False) as archive, Path(path).open("rb") as file:
         arrays = {name: archive[name] for name in archive.files if name != "logits"}
         if "logits" not in archive.files:
-            return arrays, lambda: arrays["logits"]
+            return arrays
         member = archive.zip.getinfo("logits.npy")
         with archive.zip.open(member) as stream:
             version = np.lib.format.read_magic(stream)
@@ -148,11 +104,9 @@ def _contents(path: str | Path) -> tuple[dict[str, np.ndarray], Callable[[], np.
             shape, fortran, dtype = read(stream)
             header = stream.tell()
         if member.compress_type != zipfile.ZIP_STORED or fortran or dtype.hasobject or 0 in shape:
-            arrays["logits"] = archive["logits"]
-            return arrays, lambda: arrays["logits"]
+            return {**arrays, "logits": archive["logits"]}
         # A member's data follow a header of 30 bytes, a name and an extra field; the last four bytes of the header are
         # the lengths of name and extra field.
         file.seek(member.header_offset + 26)
         start = member.header_offset + 30 + sum(np.frombuffer(file.read(4), "<u2").tolist()) + header
-    opened = functools.partial(np.memmap, path, dtype, "r", start, shape)
-    return {**arrays, "logits": opened()}, opened
+    return {**arrays, "logits": np.memmap(path, dtype, "r", start, shape)}

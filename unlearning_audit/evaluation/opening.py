@@ -4,7 +4,7 @@ from typing import Any
 
 from unlearning_audit.evaluation.cohort import Cohort, Group, by_logits
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.logits import StoredLogits
+from unlearning_audit.evaluation.logits import Logits
 from unlearning_audit.evaluation.published import is_published
 from unlearning_audit.store.files import FailedError
 
@@ -28,7 +28,7 @@ def imported_evaluation(names: list[str], files: list[str], **further: Any) -> E
     for name, data, members, logits in zip(names, files[::3], files[1::3], files[2::3], strict=True):
         try:
             if name != "target" and not is_published(logits):
-                StoredLogits.open(logits)  # raises FailedError for models that failed
+                Logits.open(logits)  # raises FailedError for models that failed
             groups[name] = Group(Cohort(data, [members]), [logits])
         except FailedError as error:
             unread.append(f"{error}; nothing is compared with it")

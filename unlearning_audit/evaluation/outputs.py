@@ -9,7 +9,7 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.evaluation import signal_files
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership
-from unlearning_audit.evaluation.logits import StoredLogits
+from unlearning_audit.evaluation.logits import Logits
 from unlearning_audit.evaluation.signal_files import BySample, Gradients
 from unlearning_audit.stats import rates
 
@@ -47,14 +47,14 @@ class Outputs:
         self._signals: dict[str, BySample] = {}
         self._signal_files = signals
         for path, membership in zip(files, batches, strict=True):
-            part = StoredLogits.open(path, len(membership.seed))
+            part = Logits.open(path, len(membership.seed))
             self._places.append(_places(path, part, data, data_file))
             self._parts.append(part)
-        self._size, self.classes = len(data.y), self._parts[0].shape[2]
+        self._size, self.classes = len(data.y), self._parts[0].logits.shape[2]
 
     def __len__(self) -> int:
         """Return the number of models."""
-        return sum(map(len, self._parts))
+        return sum(len(part.logits) for part in self._parts)
 
     def by_model(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """Yield the logits of one model after the other, each float32 [rows, classes]. Only one model is in memory at a
@@ -72,10 +72,12 @@ class Outputs:
         all_or_rows = slice(None) if rows is None else rows
         # place: the row of each sample in the file; None if the file has the order of the samples
         for part, place in zip(self._parts, self._places, strict=True):
-            end = start + len(part)
-            chosen = np.arange(len(part)) if models is None else np.flatnonzero(models[start:end])
+            end = start + len(part.logits)
+            chosen = np.arange(len(part.logits)) if models is None else np.flatnonzero(models[start:end])
             rows_of_file = rows if place is None else place[all_or_rows]
-            yield from part.by_model(chosen.tolist(), rows_of_file)
+            for model in chosen.tolist():
+                logits = part.logits[model]
+                yield np.array(logits) if rows_of_file is None else np.asarray(logits[rows_of_file])
             start = end
 
     def stacked(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
@@ -154,8 +156,8 @@ class Outputs:
         """Read the signal files of every batch: for each batch, the name of a signal → its `signal_files.BySample`, and
         "gradients" → `signal_files.Gradients`, which has no name of its own."""
         batches = []
-        for files, logits in zip(self._signal_files, self._parts, strict=True):
-            signals = [signal_files.read(path, models=len(logits)) for path in files]
+        for files, of_batch in zip(self._signal_files, self._parts, strict=True):
+            signals = [signal_files.read(path, models=len(of_batch.logits)) for path in files]
             batches.append({part.signal if isinstance(part, BySample) else "gradients": part for part in signals})
         return batches
 
@@ -204,7 +206,7 @@ class Outputs:
         return by_row
 
 
-def _places(path: str, stored: StoredLogits, data: Data, data_file: str) -> np.ndarray | None:
+def _places(path: str, stored: Logits, data: Data, data_file: str) -> np.ndarray | None:
     """Return the row of every sample in the file ``path`` of logits, int64 [samples]; None if the rows are in the order
     of the samples.
 
@@ -213,12 +215,12 @@ def _places(path: str, stored: StoredLogits, data: Data, data_file: str) -> np.n
     """
     samples, place = np.arange(len(data.y)), None
     if not np.array_equal(stored.index, samples):
-        place = stored.order
+        place = np.argsort(stored.index, kind="stable")  # which is fast for an index of two ascending parts
         if not np.array_equal(stored.index[place], samples):
             raise ArtifactError(f"{path}: field 'index' does not match {data_file}; delete it and run again")
     if not np.array_equal(stored.y, data.y[stored.index]):
         raise ArtifactError(f"{path}: field 'y' does not match {data_file}; delete it and run again")
-    if stored.shape[2] < data.classes:
-        problem = f"has {stored.shape[2]} classes, but {data_file} has {data.classes}"
+    if stored.logits.shape[2] < data.classes:
+        problem = f"has {stored.logits.shape[2]} classes, but {data_file} has {data.classes}"
         raise ArtifactError(f"{path}: field 'logits' {problem}; delete it and run again")
     return place

@@ -117,17 +117,18 @@ def write_failure(path: str | Path, part: str, why: str) -> None:
     write_arrays(path, part=np.array(part), why=np.array(why))
 
 
-def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Return name → array of all arrays that `write_arrays` was given for this ``.npz``; never unpickles.
+def read_arrays(path: str | Path, read: Callable[[], dict[str, np.ndarray]] | None = None) -> dict[str, np.ndarray]:
+    """Return name → array of all arrays that `write_arrays` was given for this ``.npz``; never unpickles. If they are
+    not to be read into memory, ``read()`` returns them instead.
 
     Raises ArtifactError for a file that is missing or damaged, and FailedError for a file by `write_failure`.
     """
 
-    def read() -> dict[str, np.ndarray]:
+    def read_all() -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
 
-    arrays = read_verified(path, read)
+    arrays = read_verified(path, read or read_all)
     refuse_failure(path, arrays)
     return arrays
 
