@@ -11,6 +11,7 @@ from unlearning_audit.report.page import page
 from unlearning_audit.report.tables import cost, formats, grid, verdicts
 from unlearning_audit.report.tables import meta as worth
 from unlearning_audit.store.files import write_json, write_spec
+from unlearning_audit.store.tables import write_rows
 from unlearning_audit.workflow import parameters
 
 from decision_cases import GOOD, decisions_on, write_decisions
@@ -38,7 +39,7 @@ def exposed(path):
     lines.append({"method": "none", "kind": "tokens", "content": tokens})
     unseen = {"sample": 9, "recognised": 0, "p": "", "beside": 0, "kind": "values", "content": "1, 2"}
     lines.append({"method": "none", **unseen})
-    records.write(path, [common | line for line in lines], records.UNION)
+    write_rows(path, [common | line for line in lines], records.UNION)
     return str(path)
 
 

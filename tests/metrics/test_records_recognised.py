@@ -17,6 +17,7 @@ from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.shadow import LOGP
 from unlearning_audit.metrics import _contents, records
 from unlearning_audit.store.files import ArtifactError
+from unlearning_audit.store.tables import write_rows
 
 from ruli_cases import Folder, retrained, swapped_pairs, trained
 from stat_cases import at_most
@@ -201,14 +202,14 @@ def test_the_most_exposed_are_shown_once_and_the_file_reads_back(tmp_path):
     table = _contents.with_contents(lines, data(np.array([[1.0], [2.0], [3.0]], np.float32)), 2)
     assert [entry["content"] for entry in table] == ["1", "2", "", ""]
     path = tmp_path / "records.csv"
-    lists.write(path, table, lists.UNION)
-    summary = lists.read_summaries(path)["a", ""]["none"]
+    write_rows(path, table, lists.UNION)
+    summary = lists.summaries(lists.read(path, lists.UNION))["a", ""]["none"]
     assert (summary.looked, summary.recognised, summary.people, summary.classes) == (4, 3, None, {0: 1, 1: 2})
     assert summary.false == pytest.approx(0.3)
     assert [record["sample"] for record in summary.records] == [1, 0]
     path.write_text(path.read_text().replace("0.01", "much"))
     with pytest.raises(ArtifactError, match="could not convert string to float: '-much'"):
-        lists.read_summaries(path)
+        lists.summaries(lists.read(path, lists.UNION))
     people = [line(0, 0.01, person=7), line(1, 0.02, person=7), line(2, 0.5, 0, person=8)]
     assert lists.summary(people).people == (1, 2), "people are counted once"
 
@@ -225,8 +226,8 @@ def test_beside_each_stands_the_most_familiar_unseen_record_of_its_label(tmp_pat
     expected = [(1, 3, 0.9), (0, 6, 0.4), (5, 4, 0.1)]
     assert [(entry["beside"], entry["sample"], entry["score"]) for entry in beside] == expected
     path = tmp_path / "records.csv"
-    lists.write(path, [{**STUDY, **entry} for entry in table], lists.UNION)
-    exposed = lists.read_summaries(path)["a", ""]["none"]
+    write_rows(path, [{**STUDY, **entry} for entry in table], lists.UNION)
+    exposed = lists.summaries(lists.read(path, lists.UNION))["a", ""]["none"]
     assert (exposed.looked, exposed.recognised, [entry["sample"] for entry in exposed.records]) == (4, 3, [1, 0, 5])
     contents = {key: entry["content"] for key, entry in exposed.unseen.items()}
     assert contents == {(0, 0, 1): "3", (0, 0, 0): "6", (0, 0, 5): "4"}

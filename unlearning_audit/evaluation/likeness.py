@@ -35,12 +35,6 @@ def centred(logits: np.ndarray) -> np.ndarray:
     return np.asarray(wide - wide.mean(axis=-1, keepdims=True)).reshape(len(wide), -1)
 
 
-def variation(logits: np.ndarray) -> np.ndarray:
-    """Return how much each model's logits vary between samples, a standard deviation, float64 [models]."""
-    wide = centred(logits).reshape(logits.shape)
-    return np.asarray(np.sqrt(wide.var(axis=1).mean(axis=-1)))
-
-
 def distances(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
     """Return the distance of every model from every reference, float64 [models, references].
 
@@ -56,7 +50,9 @@ def distances(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
     """
     models, others = centred(logits), centred(references)
     squared = np.stack([np.square(model - others).mean(axis=1) for model in models])
-    scale, size = variation(logits)[:, None], np.abs(models).max(axis=1, keepdims=True)
+    # How much each model's logits vary between samples, and how large they are.
+    scale = np.sqrt(models.reshape(logits.shape).var(axis=1).mean(axis=-1))[:, None]
+    size = np.abs(models).max(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(scale > ROUNDING * size, np.sqrt(squared) / scale, np.inf)
 

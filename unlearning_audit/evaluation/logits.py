@@ -79,8 +79,7 @@ def checksums(path: str | Path) -> dict[str, tuple[int, int]]:
     """Return the checksum (CRC-32) and the size of every array in a file of logits. Only the zip's directory is read.
     Raises ArtifactError."""
     members = read_verified(path, lambda: zipfile.ZipFile(path).infolist())
-    # The file also contains the name of its node, which does not depend on the logits.
-    return {member.filename: (member.CRC, member.file_size) for member in members if member.filename != "node.npy"}
+    return {member.filename: (member.CRC, member.file_size) for member in members}
 
 
 def _not_finite(values: np.ndarray) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.store import cells, tables
+from unlearning_audit.store import cells
 
 #: The columns of one record in one list. ``models``: how many were evaluated together; ``sample``: number in the data,
 #: ``row``: in the source; ``label``; ``person``: its subject; ``attack``: whose ``score`` gives ``p``, the p-value of
@@ -58,20 +58,9 @@ class Exposed:
     lists: int = 1
 
 
-def write(path: str | Path, records: list[dict[str, Any]], columns: tuple[str, ...] = COLUMNS) -> None:
-    """Write lines with ``columns``, numbers in full precision."""
-    tables.write_rows(path, records, columns)
-
-
 def read(path: str | Path, columns: tuple[str, ...] = COLUMNS) -> list[dict[str, Any]]:
     """Read the lines of a file with ``columns``: column → text or number. Raises ArtifactError that names the file."""
     return cells.table(path, columns, text=_TEXT)
-
-
-def read_summaries(path: str | Path) -> dict[tuple[str, str], dict[str, Exposed]]:
-    """Read a study's ``records.csv`` (columns ``UNION``); return (scenario, setting) → method → summary of its
-    recognised records."""
-    return summaries(read(path, UNION))
 
 
 def summaries(lines: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Exposed]]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from unlearning_audit.store.cells import table
 from unlearning_audit.store.files import read_or_explain
@@ -155,9 +155,8 @@ FAILURE = "failed"
 OWNER = ("study", "scenario", "protocol", "method")
 AXIS = "axis_"
 
-#: Fields of whole numbers and of real ones; what an empty cell stands for in each field.
-_WHOLE = ("n", "pair", "model", "models", "request", "step")
-_REAL = ("value", "ci_low", "ci_high", "rate", "confidence")
+#: Field → its type: int, float or str; and what an empty cell stands for.
+_TYPES: dict[str, Any] = {name: (get_args(hint) or (hint,))[0] for name, hint in get_type_hints(Row).items()}
 _EMPTY: dict[str, Any] = {field.name: field.default for field in fields(Row)} | {"metric": ""}
 
 
@@ -187,9 +186,9 @@ def _expected_instead(name: str, value: object) -> str:
     if value is None and _EMPTY[name] is None:
         return ""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if name in _WHOLE:
+    if _TYPES[name] is int:
         return "" if number and isinstance(value, int) and value >= 0 else "a whole number of at least 0"
-    if name in _REAL:
+    if _TYPES[name] is float:
         return "" if number else "a number"
     printable = isinstance(value, str) and (name == "note" or value.isprintable())
     return "" if printable else "printable text in one line"
@@ -250,8 +249,4 @@ def _row(line: dict[str, str]) -> Row | Failure:
     if line["failed"]:
         place = line["file"], int(line["line"] or 0), line["traceback"]
         return Failure(line["failed"], line["name"], line["note"], *place)
-    return Row(*(_KIND.get(name, str)(line[name]) if line[name] else empty for name, empty in _EMPTY.items()))
-
-
-#: Field → the function that turns its text into a value; all others are texts.
-_KIND: dict[str, Any] = dict.fromkeys(_WHOLE, int) | dict.fromkeys(_REAL, float)
+    return Row(*(_TYPES[name](line[name]) if line[name] else empty for name, empty in _EMPTY.items()))

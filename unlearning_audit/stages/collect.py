@@ -9,6 +9,7 @@ from unlearning_audit.evaluation.rows import Failure, Record, Row
 from unlearning_audit.report import naming
 from unlearning_audit.report.tables import formats
 from unlearning_audit.report.tables import records as records_table
+from unlearning_audit.store import tables
 
 
 def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
@@ -29,7 +30,7 @@ def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[
     for case in settings["cases"]:
         place = {"study": settings["study"], **{name: case[name] for name in ("scenario", "setting", "method")}}
         lines += [{**place, **line} for line in record_lists.read(case["records"])]
-    record_lists.write(lists, lines, record_lists.UNION)
+    tables.write_rows(lists, lines, record_lists.UNION)
     exposed = record_lists.summaries(lines)
     formats.write([records_table.sheet(exposed, settings["study"])], csv=csv, md=md, tex=tex)
 

@@ -64,7 +64,7 @@ def metrics(
         *unchanged(original.files if original else [], evaluation.unlearned_files),
     ]
     effect_files.write(effects, numbers.effects)
-    record_lists.write(records, numbers.records)
+    tables.write_rows(records, numbers.records, record_lists.COLUMNS)
     rows.write(metrics, [*numbers.rows, *notes])
     seconds |= {name: part["seconds"] for name, part in numbers.parts.items()}
     measured = {facts["keys"][name]: part for name, part in numbers.parts.items()}

@@ -53,7 +53,7 @@ class Recognised:
 def read(path: str) -> dict[tuple[str, str], Recognised]:
     """Return (method, "scenario|setting") → what the page shows of the recognised records of this method, from the file
     ``records.csv`` of a study."""
-    by_place = records.read_summaries(path).items()
+    by_place = records.summaries(records.read(path, records.UNION)).items()
     return {
         (method, "|".join(place)): describe(found) for place, methods in by_place for method, found in methods.items()
     }
