@@ -79,7 +79,7 @@ def test_a_quantile_is_a_token_whatever_rounding_does():
     """At 0 the first token that has any probability, just below 1 the last such one, never one that has none."""
     logits = torch.tensor([[-torch.inf, 0.0, 0.0, -torch.inf]]).repeat(3, 1)
     uniform = torch.tensor([[0.0], [0.49], [1 - 2**-53]], dtype=torch.float64)
-    assert generation.at_quantiles(uniform)(logits, 0).tolist() == [1, 1, 2]
+    assert generation.at_quantile(logits, uniform[:, 0]).tolist() == [1, 1, 2]
 
 
 def test_models_without_tokens_say_nothing():

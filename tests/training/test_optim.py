@@ -22,7 +22,7 @@ def test_updates_are_those_of_torch_optim(name, momentum, weight_decay, recorded
     settings = Optimiser(optimiser=name, lr=0.05, momentum=momentum, weight_decay=weight_decay)
     start = [torch.linspace(-1, 1, 12, dtype=torch.float64).view(3, 4), torch.ones(2, dtype=torch.float64)]
     computed, reference = ([p.clone().requires_grad_() for p in start] for _ in range(2))
-    steps = settings.build(computed, settings.rate_tensor("cpu") if recorded else None)
+    steps = settings.build(computed, "cpu" if recorded else "")
     real = REAL[name](reference, settings)
     for lr in (0.05, 0.05, 0.02):
         real.param_groups[0]["lr"] = lr

@@ -36,17 +36,12 @@ def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
     chain = layers[1:] if type(first_layer) is nn.Flatten else layers
     if any(type(layer) not in (nn.Linear, nn.ReLU, nn.Tanh) for _, layer in chain):
         return None
-    if any(_has_hooks_or_own_forward(module) for module in model.modules()):
-        return None
+    for module in model.modules():  # hooks, other than those on the state dict, may change what a module computes
+        hooks = [value for name, value in vars(module).items() if name.endswith("_hooks") and "state_dict" not in name]
+        if any(hooks) or "forward" in vars(module):
+            return None
     weights = sum(len(list(layer.parameters())) for _, layer in layers)
     return layers if weights == len(list(model.parameters())) else None  # the model lists a shared weight only once
-
-
-def _has_hooks_or_own_forward(module: nn.Module) -> bool:
-    """Return whether a module may compute something else than its class does: it has hooks, other than those on its
-    state dict, or its instance has a ``forward`` of its own."""
-    hooks = (value for name, value in vars(module).items() if name.endswith("_hooks") and "state_dict" not in name)
-    return "forward" in vars(module) or any(hooks)
 
 
 def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:

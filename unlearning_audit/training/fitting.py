@@ -76,12 +76,12 @@ class Fit:
         self.begin()
         engine = self.stack.engine
         for group in engine.groups(len(self.stack)):
-            leaves, buffers = self.copy_state(group)
+            state = GroupState(self, group)
             # The serial engine reads a model's tensors through views, which are made once for all steps.
-            with engine.persistent_views(leaves, buffers) if isinstance(engine, Serial) else nullcontext():
-                for _ in self.training_steps(group, leaves, buffers):
+            with engine.persistent_views(state.leaves, state.buffers) if isinstance(engine, Serial) else nullcontext():
+                for _ in self.training_steps(state):
                     pass
-            self.write_back(group, leaves, buffers)
+            state.write_back()
         return self.update_sums or None
 
     def begin(self) -> None:
@@ -99,45 +99,19 @@ class Fit:
         functions = [function for function in (*self.losses, self.penalty) if function is not None]
         return all(str(getattr(each, "__module__", "")).startswith("unlearning_audit.") for each in functions)
 
-    def copy_state(self, group: list[int]) -> tuple[State, State]:
-        """Return copies of the parameters of a ``group`` of models, with gradients for the trained ones, and of their
-        buffers: name → [n, …] each."""
-        trained = set(self.stack.parameters if self.only is None else self.only)
-        parameters = self.stack.parameters.items()
-        leaves = {name: value[group].clone().requires_grad_(name in trained) for name, value in parameters}
-        return leaves, {name: value[group].clone() for name, value in self.stack.buffers.items()}
-
-    def write_back(self, group: list[int], leaves: State, buffers: State) -> None:
-        """Write the trained parameters ``leaves`` and ``buffers`` of a ``group`` of models back to the stack."""
-        for state, trained in ((self.stack.parameters, leaves), (self.stack.buffers, buffers)):
-            for name, value in trained.items():
-                state[name][group] = value.detach()
-
-    def training_steps(
-        self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
-    ) -> Iterator[None]:
-        """Train the models of one group through all epochs, and yield after each step.
+    def training_steps(self, state: "GroupState") -> Iterator[None]:
+        """Train the models of one group through all epochs, and yield after each step. Their ``state`` changes.
 
         Training continues from the group's checkpoint if there is one, leaves out passes that are of the first epochs
         only, and ends early after ``steps`` steps.
-
-        Parameters
-        ----------
-        group
-            The numbers of the models.
-        leaves, buffers
-            Name → [n, …]: the parameters, with gradients, and the buffers. They change in place.
-        recorder
-            If given, it records steps as CUDA graphs and replays them.
 
         Raises
         ------
         ValueError
             For a stream without rows, and for a batch of one sample that batch normalisation cannot process.
         """
-        steppers = self._steppers(leaves, recorder is not None)  # the optimiser object of each pass
-        first_epoch = self._resume(group, leaves, buffers, steppers[0])
-        state = GroupState(self, group, leaves, buffers, steppers, recorder is not None)
+        group = state.group
+        first_epoch = self._resume(state)
         orders = self.orders(group, first_epoch)
         batches = [[iter(order) for order in orders_of_pass] for orders_of_pass in orders]
         steps_taken = 0
@@ -157,9 +131,10 @@ class Fit:
                         state.store_update_sums()
                         return
                     inputs = [next(batches_of_stream) for batches_of_stream in batches[number]]
-                    steppers[number].set_rate(self.optimisers[number].rate(epoch, self.epochs, step, steps))
+                    rate = self.optimisers[number].rate(epoch, self.epochs, step, steps)
+                    state.steppers[number].set_rate(rate)
                     try:
-                        self.take_step(number, state, inputs, recorder)
+                        self.take_step(number, state, inputs)
                     except ValueError as error:
                         refuse_batch_of_one(error, orders[number], inputs)
                         raise
@@ -168,7 +143,7 @@ class Fit:
                     yield
         state.store_update_sums()
 
-    def take_step(self, number: int, state: "GroupState", inputs: Inputs, recorder: Recorder | None) -> None:
+    def take_step(self, number: int, state: "GroupState", inputs: Inputs) -> None:
         """Take one training step of a group of models.
 
         Parameters
@@ -179,10 +154,8 @@ class Fit:
             The state of the group, which changes.
         inputs
             One batch of each of the pass's streams.
-        recorder
-            If given, it records the step as a CUDA graph, or replays the graph.
         """
-        run_step(recorder, number, partial(self._step, number, state), inputs)
+        run_step(state.recorder, number, partial(self._step, number, state), inputs)
 
     def checkpoint_tensors(self, state: "GroupState") -> dict[str, State | list[Tensor]]:
         """Return what a checkpoint of a group in this ``state`` must hold: kind ("weights", "buffers", "optimiser") →
@@ -200,35 +173,24 @@ class Fit:
             The tensors of a checkpoint, kind → name → tensor, from which training resumes; empty if it starts.
         """
 
-    def _steppers(self, leaves: State, replayed: bool) -> list[Any]:
+    def steppers(self, leaves: State, replayed: bool) -> list[Any]:
         """Return the optimiser object of each pass for the weights ``leaves``. If the fit has a single optimiser, all
         passes share one object.
 
         ``replayed``: whether steps are replayed from CUDA graphs, which read the learning rate from a tensor.
         """
-        trained = [value for value in leaves.values() if value.requires_grad]
-
-        def stepper(settings: Optimiser) -> Any:
-            """Return the optimiser object with these ``settings``."""
-            return settings.build(trained, settings.rate_tensor(self.stack.device) if replayed else None)
-
+        trained, device = [value for value in leaves.values() if value.requires_grad], self.stack.device
         if isinstance(self.optimiser, Optimiser):
-            return [stepper(self.optimiser)] * len(self.passes)
-        return [stepper(settings) for settings in self.optimiser]
+            return [self.optimiser.build(trained, device if replayed else "")] * len(self.passes)
+        return [each.build(trained, device if replayed else "") for each in self.optimiser]
 
     @torch.no_grad()
-    def _resume(self, group: list[int], leaves: State, buffers: State, stepper: Any) -> int:
-        """Restore the models of a ``group`` from their checkpoint, and return the epoch at which training continues.
+    def _resume(self, state: "GroupState") -> int:
+        """Restore the ``state`` of a group from its checkpoint, and return the epoch at which training continues.
 
         Return 0 and change nothing if there is no checkpoint, or if it is of other models or of another optimiser.
-
-        Parameters
-        ----------
-        leaves, buffers
-            Name → [n, …]: the parameters and the buffers, which change in place.
-        stepper
-            The optimiser object, which changes in place.
         """
+        group = state.group
         self.prepare_group(group, {})
         checkpoint = self.checkpoints.read(group) if self.checkpoints is not None else None
         if checkpoint is None:
@@ -236,13 +198,13 @@ class Fit:
         epoch, states = checkpoint
         try:
             stored_weights, stored_buffers = states.get("weights", {}), states.get("buffers", {})
-            pairs = [(leaf, stored_weights[name]) for name, leaf in leaves.items()]
-            pairs += [(buffer, stored_buffers[name]) for name, buffer in buffers.items()]
+            pairs = [(leaf, stored_weights[name]) for name, leaf in state.leaves.items()]
+            pairs += [(buffer, stored_buffers[name]) for name, buffer in state.buffers.items()]
             if any(tensor.shape != stored.shape for tensor, stored in pairs):
                 return 0
             self.prepare_group(group, states)
             of_optimiser = states.get("optimiser", {})  # its tensors are named "0", "1", …
-            stepper.load([of_optimiser[str(i)].to(self.stack.device) for i in range(len(of_optimiser))])
+            state.steppers[0].load([of_optimiser[str(i)].to(self.stack.device) for i in range(len(of_optimiser))])
         except (KeyError, ValueError, RuntimeError):  # the checkpoint is of other models, or of another optimiser
             self.prepare_group(group, {})
             return 0
@@ -418,8 +380,12 @@ class GroupState:
 
     Parameters
     ----------
+    group
+        The numbers of its n models in the stack.
+    recorder
+        What records steps as CUDA graphs and replays them, or None.
     leaves, buffers
-        Name → [n, …]: the parameters, with gradients, and the buffers.
+        Name → [n, …]: copies of the parameters, with gradients for the trained ones, and of the buffers.
     steppers
         The optimiser object of each pass.
     loss_state
@@ -436,16 +402,18 @@ class GroupState:
         Name → [n, …]: the sum of the updates of the steps whose batch had a marked sample; empty without ``marks``.
     """
 
-    def __init__(
-        self, fit: Fit, group: list[int], leaves: State, buffers: State, steppers: list[Any], replayed: bool
-    ) -> None:
-        """Start with the first epoch and sums of 0. ``replayed``: whether steps are replayed from CUDA graphs."""
-        self.fit, self.group, self.leaves, self.buffers, self.steppers = fit, group, leaves, buffers, steppers
+    def __init__(self, fit: Fit, group: list[int], recorder: Recorder | None = None) -> None:
+        """Copy the models from the stack; start with the first epoch and sums of 0."""
+        self.fit, self.group, self.recorder = fit, group, recorder
+        only, parameters = fit.only, fit.stack.parameters.items()
+        self.leaves = {name: v[group].clone().requires_grad_(only is None or name in only) for name, v in parameters}
+        self.buffers = {name: value[group].clone() for name, value in fit.stack.buffers.items()}
+        self.steppers = fit.steppers(self.leaves, recorder is not None)
         self.loss_state: dict[str, Any] = {}
         self.epoch: int | Tensor = 0
-        if replayed:
+        if recorder is not None:
             self.epoch = torch.zeros((), dtype=torch.float64, device=fit.stack.device)
-        trained = {name: leaf.detach() for name, leaf in leaves.items() if leaf.requires_grad}
+        trained = {name: leaf.detach() for name, leaf in self.leaves.items() if leaf.requires_grad}
         self.masked = {name: (fit.mask[name][group], value.clone()) for name, value in trained.items() if fit.mask}
         self.scale = {name: value[group] for name, value in (fit.scale or {}).items()}
         self.marks: Tensor | None = None
@@ -481,6 +449,12 @@ class GroupState:
         for name, old in before.items():
             mask = has_mark.reshape(-1, *[1] * (old.ndim - 1))  # one value per model, for all of its weights
             self.update_sums[name] += torch.where(mask, self.leaves[name] - old, torch.zeros_like(old))
+
+    def write_back(self) -> None:
+        """Write the trained parameters and buffers back to the stack."""
+        for of_stack, trained in ((self.fit.stack.parameters, self.leaves), (self.fit.stack.buffers, self.buffers)):
+            for name, value in trained.items():
+                of_stack[name][self.group] = value.detach()
 
     def store_update_sums(self) -> None:
         """Copy this group's ``update_sums`` into those of the fit, which hold all models."""

@@ -16,7 +16,7 @@ from torch.func import functional_call
 
 from unlearning_audit.training import card
 from unlearning_audit.training.engine import Serial
-from unlearning_audit.training.fitting import Fit
+from unlearning_audit.training.fitting import Fit, GroupState
 
 #: A fit is long from this number of steps of all models together.
 LONG = 20_000
@@ -48,10 +48,10 @@ def fused(fit: Fit) -> Iterator[None]:
     size = fit.passes[0][0].batch_size or fit.optimisers[0].batch_size
     try:
         engine.fusion = size, torch.compile(partial(functional_call, stack.model), dynamic=False)
-        leaves, buffers = fit.copy_state([0])
+        state = GroupState(fit, [0])
         # The first rows; if there are fewer than a batch, they are repeated.
         batch = stack.read([0], torch.arange(size).remainder(len(stack.x))[None])
-        stack.forward(leaves, buffers, batch.x).sum().backward()
+        stack.forward(state.leaves, state.buffers, batch.x).sum().backward()
     except Exception as error:
         engine.fusion = None
         logging.warning("layers are not fused, for torch's compiler failed: %s", card.first_line(error))

@@ -4,8 +4,6 @@ A sample is a row of ``length`` tokens. Those that models have to predict, such 
 of its question, are called scored.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -17,9 +15,6 @@ from unlearning_audit.training.models import Models
 #: Samples for which text is generated at once.
 CHUNK = 64
 
-#: How tokens are chosen: (logits [n, vocabulary] of the next token of n texts, its place) → the token, int [n].
-Choice = Callable[[Tensor, int], Tensor]
-
 
 def greedy(stack: Models, rows: np.ndarray) -> np.ndarray:
     """Let each model generate text, with its most probable tokens, in place of the scored tokens of its samples
@@ -30,7 +25,7 @@ def greedy(stack: Models, rows: np.ndarray) -> np.ndarray:
     are processed in order and for each model alone, so that the result does not depend on other models. Raises
     ValueError for models that do not predict tokens.
     """
-    return _generate(stack, rows, 1, lambda *_: likeliest)[:, :, 0]
+    return _generate(stack, rows, 1, at_random=False)[:, :, 0]
 
 
 def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
@@ -50,21 +45,10 @@ def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
     ValueError
         For models that do not predict tokens.
     """
-
-    def choice(model: int, samples: np.ndarray, numbers: np.ndarray) -> Choice:
-        """Return the choice of tokens by one ``model`` for n texts: text i is answer ``numbers[i]`` to sample
-        ``samples[i]``, int [n] each."""
-        uniform_of = {  # sample → a random number for each place of each of its answers
-            sample: generator("sampled", stack.seeds[model], sample).random((answers, stack.x.shape[1]))
-            for sample in np.unique(samples).tolist()
-        }
-        of_texts = [uniform_of[sample][number] for sample, number in zip(samples.tolist(), numbers, strict=True)]
-        return at_quantiles(torch.from_numpy(np.stack(of_texts)).to(stack.device))
-
-    return _generate(stack, rows, answers, choice)
+    return _generate(stack, rows, answers, at_random=True)
 
 
-def _generate(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..., Choice]) -> np.ndarray:
+def _generate(stack: Models, rows: np.ndarray, answers: int, *, at_random: bool) -> np.ndarray:
     """Let each model generate ``answers`` texts for each of its samples: int32 [models, rows, answers, length − 1], −1
     where a text has ended or there is no sample.
 
@@ -72,9 +56,8 @@ def _generate(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..
     ----------
     rows
         int64 [models, rows]: the numbers of each model's samples (−1: no sample).
-    choice
-        Maps a model, n of its samples, int64 [n], and for each of them which answer it gets now, int64 [n], to the
-        `Choice` of tokens for these n texts.
+    at_random
+        Whether tokens are drawn, and not the most probable ones.
 
     Raises
     ------
@@ -91,31 +74,31 @@ def _generate(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..
         for start in range(0, len(pairs), CHUNK):
             positions, numbers = pairs[start : start + CHUNK].T
             x = stack.x[torch.from_numpy(samples[positions]).to(stack.device)]
-            texts = complete_texts(stack, weights, x, choice(model, samples[positions], numbers))
+            uniform = _uniform(stack, model, samples[positions], numbers) if at_random else None
+            texts = complete_texts(stack, weights, x, uniform)
             tokens[model, positions, numbers] = texts.cpu().numpy()
     return tokens
 
 
-def likeliest(logits: Tensor, place: int) -> Tensor:
-    """Return the most probable token of each row of ``logits`` [n, vocabulary]: int64 [n]. It is a `Choice` for which
-    the ``place`` does not matter."""
-    return logits.argmax(-1)
+def _uniform(stack: Models, model: int, samples: np.ndarray, numbers: np.ndarray) -> Tensor:
+    """Return random numbers from 0 to 1, one for each place of n texts of one ``model``, float64 [n, length]. Text i is
+    answer ``numbers[i]`` to sample ``samples[i]``, int [n] each."""
+    shape, drawn = (int(numbers.max()) + 1, stack.x.shape[1]), {}
+    for sample in np.unique(samples).tolist():  # further answers take further numbers, and change none
+        drawn[sample] = generator("sampled", stack.seeds[model], sample).random(shape)
+    of_texts = [drawn[sample][number] for sample, number in zip(samples.tolist(), numbers, strict=True)]
+    return torch.from_numpy(np.stack(of_texts)).to(stack.device)
 
 
-def at_quantiles(uniform: Tensor) -> Choice:
-    """Return a `Choice` that draws tokens by the random numbers ``uniform`` float64 [n, length], from 0 to 1, one for
-    each place of each text: the token at which the cumulative probability passes the number."""
-
-    def choice(logits: Tensor, place: int) -> Tensor:
-        """Return the token of each text at a ``place``, int64 [n], from ``logits`` [n, vocabulary]."""
-        cumulative = torch.softmax(logits.double(), -1).cumsum(-1)  # its last value may differ from 1 by rounding
-        # All tokens before the one that passes the number are below it, so that their count is the token's number.
-        return (cumulative <= uniform[:, place, None] * cumulative[:, -1:]).sum(-1).clamp(max=logits.shape[-1] - 1)
-
-    return choice
+def at_quantile(logits: Tensor, uniform: Tensor) -> Tensor:
+    """Return a token for each row of ``logits`` [n, vocabulary], int64 [n]: the one at which the cumulative probability
+    passes the number of ``uniform`` float64 [n], from 0 to 1."""
+    cumulative = torch.softmax(logits.double(), -1).cumsum(-1)  # its last value may differ from 1 by rounding
+    # All tokens before the one that passes the number are below it, so that their count is the token's number.
+    return (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(-1).clamp(max=logits.shape[-1] - 1)
 
 
-def complete_texts(stack: Models, weights: tuple[State, State], x: Tensor, choice: Choice) -> Tensor:
+def complete_texts(stack: Models, weights: tuple[State, State], x: Tensor, uniform: Tensor | None) -> Tensor:
     """Let one model generate text for some samples, token by token: int [n, length − 1], filled with −1.
 
     The prompt ends before the first scored token of a sample, and the text replaces all tokens from there to the last
@@ -127,16 +110,17 @@ def complete_texts(stack: Models, weights: tuple[State, State], x: Tensor, choic
         The parameters and the buffers of the model.
     x
         int [n, length]: the tokens of the samples, negative where they are not scored.
-    choice
-        How a token is chosen.
+    uniform
+        float64 [n, length]: the numbers from 0 to 1 by which tokens are drawn; None for the most probable tokens.
     """
     first, end = scored_bounds(x)
     place = torch.arange(x.shape[1], device=x.device)
     # A token that is not scored is stored as ~token. From the first scored one on, tokens are hidden by 0.
     text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
     for t in range(int(first.min()), int(end.max())):  # places of any text; a text stays as it is outside its bounds
-        token = choice(stack.answers(weights, text[:, :t], "next"), t).to(text.dtype)
-        text[:, t] = torch.where((first <= t) & (t < end), token, text[:, t])
+        logits = stack.answers(weights, text[:, :t], "next")
+        token = logits.argmax(-1) if uniform is None else at_quantile(logits, uniform[:, t])
+        text[:, t] = torch.where((first <= t) & (t < end), token.to(text.dtype), text[:, t])
     # Move each text to the start of its row: from the place after its prompt on.
     from_first = first[:, None] + place[:-1]
     answer = text.gather(1, from_first.clamp(max=x.shape[1] - 1))

@@ -14,7 +14,7 @@ import torch
 
 from unlearning_audit.training.chunks import memory_is_exhausted
 from unlearning_audit.training.engine import State
-from unlearning_audit.training.fitting import Fit
+from unlearning_audit.training.fitting import Fit, GroupState
 from unlearning_audit.training.fusion import fused
 from unlearning_audit.training.recording import Recorder
 
@@ -23,12 +23,6 @@ SHARE = 0.9
 
 #: Steps after which a lane has allocated its memory even if no step was recorded, as in short fits.
 SETTLED_AFTER = 8
-
-
-def max_groups_in_flight() -> int:
-    """Return how many groups of models may train at once if memory allows: 4, unless UNLEARNING_IN_FLIGHT is set; at
-    least 1."""
-    return max(int(os.environ.get("UNLEARNING_IN_FLIGHT", "4")), 1)
 
 
 def run(fit: Fit) -> State | None:
@@ -64,7 +58,7 @@ class Scheduler:
     room
         How many lanes there may be, 1 until `measure` knows better.
     most
-        The upper limit of ``room``.
+        The upper limit of ``room``: 4, unless UNLEARNING_IN_FLIGHT is set.
     idle_streams
         CUDA streams that no lane uses, or as many times None without a GPU.
     free
@@ -77,7 +71,8 @@ class Scheduler:
         self.waiting = fit.stack.engine.groups(len(fit.stack))
         self.lanes: list[Lane] = []
         # With a user's loss there is one lane, because the loss may remember the models that it saw last.
-        self.most = min(max_groups_in_flight(), len(self.waiting)) if fit.replayable() else 1
+        in_flight = max(int(os.environ.get("UNLEARNING_IN_FLIGHT", "4")), 1)
+        self.most = min(in_flight, len(self.waiting)) if fit.replayable() else 1
         self.room = 1
         self.idle_streams = [torch.cuda.Stream() if self.on_gpu else None for _ in range(self.most)]
         self.free: int | None = None
@@ -175,10 +170,8 @@ class Lane:
         Whether training has ended.
     steps
         How many steps were taken.
-    recorder
-        What replays steps from CUDA graphs, None if that is not possible.
     state
-        The group's parameters and buffers.
+        The state of the group, None before its first step.
     training_steps
         The generator that takes the steps, made by `start`.
     """
@@ -186,8 +179,7 @@ class Lane:
     def __init__(self, fit: Fit, group: list[int], cuda_stream: "torch.cuda.Stream | None" = None) -> None:
         """Let the lane's CUDA stream wait for all that was computed before, such as the weights."""
         self.fit, self.group, self.cuda_stream, self.ended, self.steps = fit, group, cuda_stream, False, 0
-        self.recorder: Recorder | None = None
-        self.state: tuple[State, State] = {}, {}
+        self.state: GroupState | None = None
         self.training_steps: Iterator[None] = iter(())
         if cuda_stream is not None:
             cuda_stream.wait_stream(torch.cuda.current_stream())
@@ -195,7 +187,8 @@ class Lane:
     @property
     def settled(self) -> bool:
         """Whether the lane has allocated the memory that its steps need: a step was recorded, or several were taken."""
-        return self.steps >= SETTLED_AFTER or (self.recorder is not None and self.recorder.has_recording)
+        recorder = self.state.recorder if self.state else None
+        return self.steps >= SETTLED_AFTER or (recorder is not None and recorder.has_recording)
 
     def try_step(self) -> BaseException | None:
         """Take one step, after `start` if it is the first. Return the error if memory was exhausted, else None. All
@@ -214,10 +207,9 @@ class Lane:
     def start(self) -> None:
         """Copy the group's models from the stack, and make the generator of steps. Steps will be replayed from CUDA
         graphs on a GPU, if the fit allows it (`Fit.replayable`)."""
-        if self.cuda_stream is not None and self.fit.replayable():
-            self.recorder = Recorder(self.cuda_stream)
-        self.state = self.fit.copy_state(self.group)
-        self.training_steps = self.fit.training_steps(self.group, *self.state, self.recorder)
+        recorder = Recorder(self.cuda_stream) if self.cuda_stream is not None and self.fit.replayable() else None
+        self.state = GroupState(self.fit, self.group, recorder)
+        self.training_steps = self.fit.training_steps(self.state)
 
     def take_step(self) -> None:
         """Take one step, or set ``ended`` if there is none left."""
@@ -228,12 +220,13 @@ class Lane:
         """Wait until the GPU has run all of the lane's steps, and write its models to the stack."""
         if self.cuda_stream is not None:
             self.cuda_stream.synchronize()
-        self.fit.write_back(self.group, *self.state)
+        if self.state is not None:
+            self.state.write_back()
 
     def close(self) -> None:
         """Wait until the GPU has run all of the lane's steps, and release the lane's memory."""
         if self.cuda_stream is not None:
             self.cuda_stream.synchronize()
-        if self.recorder is not None:
-            self.recorder.forget()
-        self.training_steps, self.state, self.recorder = iter(()), ({}, {}), None
+        if self.state is not None and self.state.recorder is not None:
+            self.state.recorder.forget()
+        self.training_steps, self.state = iter(()), None

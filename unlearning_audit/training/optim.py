@@ -55,23 +55,23 @@ class Optimiser(Settings):
             return self.lr * self.lr_decay ** sum(epoch >= milestone for milestone in self.milestones)
         return self.lr
 
-    def rate_tensor(self, device: str) -> Any:
-        """Return a tensor [], 0 at first, from which steps that are replayed from CUDA graphs read the learning rate.
-        It is float64, but float32 for SGD on a GPU, whose kernel takes nothing else."""
-        single = torch.device(device).type == "cuda" and self.optimiser == "sgd"
-        return torch.zeros((), device=device, dtype=torch.float32 if single else torch.float64)
-
-    def build(self, parameters: list[Any], rate: Any = None) -> Any:
+    def build(self, parameters: list[Any], replayed_on: str = "") -> Any:
         """Return the optimiser object, with these settings, of stacked ``parameters``.
 
         Every update is elementwise, so that models do not interact.
 
         Parameters
         ----------
-        rate
-            For steps that are replayed from CUDA graphs, the tensor that holds the learning rate (`rate_tensor`).
+        replayed_on
+            The device of steps that are replayed from CUDA graphs, which read the learning rate from a tensor; "" for
+            other steps.
         """
         from unlearning_audit.training import updates
+
+        rate = None
+        if replayed_on:  # float64, but float32 for SGD on a GPU, whose kernel takes nothing else
+            single = torch.device(replayed_on).type == "cuda" and self.optimiser == "sgd"
+            rate = torch.zeros((), device=replayed_on, dtype=torch.float32 if single else torch.float64)
 
         kinds = {"sgd": updates.SGD, "adam": updates.Adam, "adamw": updates.AdamW, "rmsprop": updates.RMSprop}
         return kinds[self.optimiser](

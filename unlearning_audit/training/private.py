@@ -9,8 +9,8 @@ import copy
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from unlearning_audit.training.engine import Stacked, State, places, using_weigh
 from unlearning_audit.training.fitting import Fit, GroupState
 from unlearning_audit.training.models import Models
 from unlearning_audit.training.recipe import Privacy
-from unlearning_audit.training.recording import Inputs, Recorder, run_step
+from unlearning_audit.training.recording import Inputs, run_step
 from unlearning_audit.training.streams import Rows, Stream
 
 #: Images that are processed at once on a processor, where more are not faster and take more memory.
@@ -246,7 +246,7 @@ class PrivateFit(Fit):
         size = -(-self.size // self.pieces) if self.filled else 1  # rounded up
         return [[Poisson(self.stack, group, self.passes[0][0].rows, size, first_epoch)]]
 
-    def take_step(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
+    def take_step(self, number: int, state: GroupState, inputs: Inputs) -> None:
         """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide by the
         expected batch size, and update the weights.
 
@@ -259,8 +259,6 @@ class PrivateFit(Fit):
         inputs
             The one batch of the step: sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images
             uint8 [n, b, 3] or None.
-        recorder
-            If given, the sums of each part are replayed from a CUDA graph.
         """
         [(rows, jitter)] = inputs
         gradients: State = {}  # the tensors in which the optimiser looks for gradients
@@ -272,7 +270,7 @@ class PrivateFit(Fit):
         for start in range(0, rows.shape[1], size):
             part = slice(start, start + size)
             shifts = None if jitter is None else jitter[:, part]
-            run_step(recorder, number, add, [(rows[:, part], shifts)])
+            run_step(state.recorder, number, add, [(rows[:, part], shifts)])
         deviation = self.noise * self.limit
         with torch.no_grad():
             if deviation:
@@ -333,8 +331,6 @@ class Poisson:
         The length b of a batch is a multiple of this number.
     first_epoch
         The 0-based epoch of the first batch.
-    steps
-        The number of batches in an epoch.
     """
 
     stack: Models
@@ -342,11 +338,11 @@ class Poisson:
     rows: Rows
     size: int
     first_epoch: int = 0
-    steps: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Compute the number of steps in an epoch."""
-        self.steps = steps_per_epoch(len(self.rows), self.stack.recipe.batch_size)
+    @cached_property
+    def steps(self) -> int:
+        """The number of batches in an epoch."""
+        return steps_per_epoch(len(self.rows), self.stack.recipe.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Yield one batch of all models for each step, from ``first_epoch`` on: sample numbers, and shifts of images or

@@ -1,7 +1,6 @@
 """Round weights to fewer bits, as before deployment, and read the predictions of the rounded models."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,30 +52,14 @@ def rounded_predictions(stack: ModelStack, rows: np.ndarray, bits: Sequence[int]
     predictions = []
     for count in bits:
         rounded_stack = stack.copy()
-        rounded_stack.edit(partial(_rounded_parameter, count, stack.turned))
+        for name, value in stack.parameters.items():
+            if value.ndim > 2:  # a matrix or a kernel, [models, outputs, …], or turned [models, inputs, outputs]
+                turned = name in stack.turned
+                weight = rounded(value.mT, count).mT.contiguous() if turned else rounded(value, count)
+                rounded_stack.parameters[name] = weight
         predictions.append(rounded_stack.predictions(rows))
     phi, right = (np.stack(arrays, axis=1) for arrays in zip(*predictions, strict=True))
     return phi, right
-
-
-def _rounded_parameter(bits: int, turned: set[str], name: str, value: Tensor) -> Tensor:
-    """Return the weights of one parameter, `rounded` if it is a matrix or a kernel. A bias and the weights of a norm
-    stay as they are.
-
-    Parameters
-    ----------
-    bits
-        To how many bits it is rounded.
-    turned
-        The names of parameters that are stored as [models, inputs, outputs], and are turned for `rounded`.
-    name
-        The name of the parameter.
-    value
-        [models, …]: the weights.
-    """
-    if value.ndim < 3:  # a bias or the weights of a norm
-        return value
-    return rounded(value.mT, bits).mT.contiguous() if name in turned else rounded(value, bits)
 
 
 def _merged(stack: ModelStack, model: int) -> ModelStack:

@@ -23,36 +23,14 @@ def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
     most = int((stack.x[:, 1:] >= 0).sum(1).max())
 
     def compute(weights: tuple[State, State], x: Tensor) -> Tensor:
-        """Return the values of the model with these ``weights`` for samples ``x``."""
-        return scored_only(four_values(stack.answers(weights, x, "tokens"), x), x, most)
+        """Return the values of the scored tokens by the model with these ``weights``, moved to the start of each row of
+        ``x``. A row with fewer scored tokens than ``most`` ends with values of other tokens, which are NaN."""
+        # Stably sorted, scored tokens come first and stay in their order.
+        order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
+        return four_values(stack.answers(weights, x, "tokens"), x).take_along_dim(order.unsqueeze(-1), dim=1)
 
-    samples, size = torch.from_numpy(rows), samples_at_once(stack)
+    samples, size = torch.from_numpy(rows), max(1, min(CHUNK, NUMBERS // (stack.x.shape[1] * stack.vocabulary)))
     return np.stack([stack.by_chunks(model, samples, size, compute).numpy() for model in range(len(stack))])
-
-
-def samples_at_once(stack: Models) -> int:
-    """Return the number of samples that are processed at once: `CHUNK`, or fewer if their logits would be more than
-    `NUMBERS` values."""
-    return max(1, min(CHUNK, NUMBERS // (stack.x.shape[1] * stack.vocabulary)))
-
-
-def scored_only(values: Tensor, x: Tensor, most: int) -> Tensor:
-    """Return the four values of the scored tokens of each row, moved to the start of the row: [rows, most, 4].
-
-    A row with fewer than ``most`` scored tokens ends with values of other tokens, which are NaN.
-
-    Parameters
-    ----------
-    values
-        [rows, length − 1, 4]: the values of all tokens but the first.
-    x
-        int [rows, length]: the tokens, negative where they are not scored.
-    most
-        The largest number of scored tokens of a row.
-    """
-    # Stably sorted, scored tokens come first and stay in their order.
-    order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
-    return values.take_along_dim(order.unsqueeze(-1), dim=1)
 
 
 def four_values(logits: Tensor, x: Tensor) -> Tensor:
