@@ -89,7 +89,10 @@ def imported(
             of_format += fresh_models
         out += _joined(module, of_format)
         _refuse(out, places)
-        _without_common_words(of_format)
+        if len(of_format) > 1:  # words that all models share distinguish nothing
+            common = frozenset.intersection(*(frozenset(model.words) for model in of_format))
+            for model in of_format:
+                model.words = tuple(word for word in model.words if word not in common)
         across |= dict.fromkeys(of_format, getattr(module, "across", None))  # see `_agreements`
         models += of_format
     if not models:
@@ -284,14 +287,6 @@ def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
         for model in models:
             if model.decided == of_folder.decided:  # this reason says that the role came from the folder's name
                 model.role, model.decided = inside[model].role, inside[model].decided
-
-
-def _without_common_words(models: Sequence[Model]) -> None:
-    """Remove the words that all models share from each model's words, because they distinguish nothing. A single model
-    keeps its words."""
-    common = frozenset.intersection(*(frozenset(model.words) for model in models)) if len(models) > 1 else frozenset()
-    for model in models:
-        model.words = tuple(word for word in model.words if word not in common)
 
 
 def _readers(reader: str) -> list[tuple[str, Module]]:

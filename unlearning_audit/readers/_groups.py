@@ -128,7 +128,10 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     for model in large:
         if model.role != UNLEARNED:
             continue
-        best = _with_named_reference(model, groups) or _best(model, groups, _common_words(groups))
+        # The group with the retrained model that the model's configuration names, or else those that fit best.
+        best = [group for group in groups if any(same_file(model.retrained_file, run.file) for run in group.retrain)]
+        if len(best) != 1 or not shared(model, best[0].samples):
+            best = _best(model, groups, _common_words(groups))
         if len(best) == 1:
             best[0].methods.setdefault(_method_name(model, best[0]), []).append(model)
         elif best:
@@ -287,13 +290,6 @@ def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model
     for model in models:
         if model not in placed and not any(subject(model) <= group.samples for group in groups):
             unplaced[model] = f"{model.file}: {why}"
-
-
-def _with_named_reference(model: Model, groups: Sequence[Group]) -> list[Group]:
-    """Return a list of the one group with the retrained model that the configuration of ``model`` names; [] if no group
-    or several have that retrained model, or if ``model`` and the group share too few samples."""
-    named = [group for group in groups if any(same_file(model.retrained_file, run.file) for run in group.retrain)]
-    return named if len(named) == 1 and shared(model, named[0].samples) else []
 
 
 def _method_name(model: Model, group: Group) -> str:

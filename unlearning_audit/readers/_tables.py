@@ -154,12 +154,10 @@ def _of_json(path: Path) -> dict[str, Any]:
         records = {name: [row.get(name) for row in lists[0]] for name in lists[0][0]}
         known = layout_of(list(records), {}).columns
         return records if "side" in known or "sample" not in known else records | {"side": "forget"}
-    columns = {name: _as_list(value) if isinstance(value, Mapping) else value for name, value in content.items()}
+    columns = {}
+    for name, value in content.items():  # pandas writes a column by row number, "0", "1" and so on
+        by_row = isinstance(value, Mapping) and list(value) == [str(row) for row in range(len(value))]
+        columns[name] = list(value.values()) if by_row else value
     kinds = set(map(type, columns.values()))
     # A table has a column with a list, and no nested objects. Single values stand for all rows.
     return columns if list in kinds and dict not in kinds else {}
-
-
-def _as_list(column: Mapping[str, Any]) -> Any:
-    """Return a column that pandas wrote by row number, "0", "1" and so on, as a list; any other mapping unchanged."""
-    return list(column.values()) if list(column) == [str(row) for row in range(len(column))] else column
