@@ -7,7 +7,7 @@ a comparison.
 
 import itertools
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from unlearning_audit.report import decisions, lookup, naming, words
 from unlearning_audit.report.decisions import Decisions, Judged, Place
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.page import sentences
-from unlearning_audit.report.tables import rankings
+from unlearning_audit.report.tables import rankings, verdicts
 from unlearning_audit.report.tables.typeset import number
 from unlearning_audit.stats import decide
 
@@ -48,6 +48,8 @@ class Line:
         Why there is no verdict.
     sentence
         What the verdict rests on.
+    decides
+        What would decide an open verdict.
     number
         The number of the line among all of a study, for links to it.
     """
@@ -62,6 +64,7 @@ class Line:
     nearest: bool = False
     why: str = ""
     sentence: str = ""
+    decides: str = ""
     number: int = 0
 
     @property
@@ -183,8 +186,11 @@ class Answer:
 
     @property
     def lines(self) -> list[Line]:
-        """The methods, the best first, without references."""
-        return sorted((line for line in self.squares.values() if not line.reference), key=_order)
+        """The methods without references, from the best to the worst state; equal states by distance from
+        retraining."""
+        lines = [line for line in self.squares.values() if not line.reference]
+        lines.sort(key=lambda line: math.inf if math.isnan(line.share) else abs(1 - line.share))
+        return sorted(lines, key=lambda line: words.STATES.index(line.state))
 
     @cached_property
     def state(self) -> sentences.State:
@@ -302,13 +308,9 @@ def _line(numbers: Numbers, judged: Judged, case: dict[str, Any], number: int) -
         method in judged.leaders(),
         ", ".join(filter(None, (reason, condition))),
         sentence,
+        verdicts.decides(judged, method),
         number,
     )
-
-
-def _order(line: Line) -> tuple[Any, ...]:
-    """Return a key that sorts lines from the best to the worst state; equal states by distance from retraining."""
-    return words.STATES.index(line.state), math.inf if math.isnan(line.share) else abs(1 - line.share)
 
 
 def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[float, float]]:
@@ -336,8 +338,9 @@ def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[fl
 
 def plain(answer: Answer) -> dict[str, Any]:
     """Return an answer as JSON values, with the sentences and texts that its properties give; NaN becomes None."""
+    shown = ("method", "verdict", "share", "low", "high", "points", "lost", "nearest", "why", "removed", "accuracy")
     lines = [
-        lookup.finite({**asdict(line), "word": line.state.word, "removed": line.removed, "accuracy": line.accuracy})
+        lookup.finite({"word": line.state.word, **{name: getattr(line, name) for name in shown}})
         for line in answer.lines
     ]
     texts = ("label", "best", "nearest", "like", "contradiction", "checked", "passed")

@@ -28,9 +28,6 @@ ACCESS = tuple((pattern, f"{what}, from the result files") for pattern, what in 
     ("loss|nll|ppl|perplex|zlib|min_?k", "the probability of each sample, or of its tokens"),
     ("", "a score of each sample; the files do not say how it was computed"),
 ))  # fmt: skip
-#: What the auditor had, if result files were read and otherwise.
-FROM_FILES = "The auditor had the result files of all models, with numbers for each sample; no model was run."
-FROM_LOGITS = "The auditor had the logits of all models on all samples, and knew who saw what."
 #: The most lines of a table or list that are printed; the files have all.
 MOST = 12
 #: Hexadecimal digits of a hash that are printed.
@@ -59,12 +56,12 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     # The dossier explains two verdicts, "traces remain" and "like retraining". The text goes on to columns of a table.
     explanation = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
     versions = {"unlearning-audit": installed("unlearning-audit"), "Python": platform.python_version(), **VERSIONS}
+    filters = {"digest": _digest, "named": naming.method, "label_of": lookup.label_of}
+    lines = verdicts.verdicts(judged, study="").lines  # only the csv names the study
     text = templates.render(
-        "dossier.html", most=MOST, study=plan.study.name, file=file, digest=_digest(Path(file)), seed=plan.study.seed,
-        bootstrap=plan.study.bootstrap, error=explanation, verdicts=_verdicts(judged), seen=_seen(judged),
-        change=_change(judged), attacks=attacks, impossible=impossible, audited=_audited(numbers, roles),
-        access=FROM_FILES if roles else FROM_LOGITS, source=_source(roles, file),
-        left_out=[row["why"] for row in roles if row["role"] == "left out"],
+        "dossier.html", filters, most=MOST, study=plan.study.name, file=file, seed=plan.study.seed,
+        bootstrap=plan.study.bootstrap, error=explanation, verdicts=lines, seen=_seen(judged), change=_change(judged),
+        attacks=attacks, impossible=impossible, roles=roles, cases=numbers.cases, source=_source(roles, file),
         disputes=_disputes(numbers, roles, recomputed), versions=versions,
     )  # fmt: skip
     path = page.with_name("dossier.html")
@@ -72,19 +69,10 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     return path
 
 
-def _digest(path: Path) -> str:
+def _digest(file: str) -> str:
     """Return the first `DIGITS` digits of a file's SHA-256 hash; words if the file is gone."""
+    path = Path(file)
     return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS] if path.is_file() else "this file no longer exists"
-
-
-def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
-    """Return a row for each method of each scenario: scenario, method, verdict, distance (as a difference or a factor)
-    with its metric, and p-value."""
-    cells_of: list[tuple[str, ...]] = []
-    for line in verdicts.verdicts(judged, study="").lines:  # only the csv names the study
-        word, _, distance, factor, by, p, *_ = [cell.text for cell in line.cells]
-        cells_of.append((line.section, line.label, word, f"{distance or factor} {by}".rstrip(), p))
-    return cells_of
 
 
 def _seen(judgements: Decisions) -> list[str]:
@@ -152,21 +140,6 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
         impossible.append(f"These attacks need logits, most of them of shadow models as well: {', '.join(attacks)}.")
         impossible.append(f"These metrics need the weights: {', '.join(of_weights)}.")
     return sorted(access_of.items()), list(dict.fromkeys(impossible))
-
-
-def _audited(numbers: Numbers, roles: list[dict[str, str]]) -> list[tuple[str, ...]]:
-    """Return a row for each audited file, from the table of roles: path, hash, role, method, scenario, and how the role
-    was decided. Files that were left out are skipped.
-
-    Without a table of roles, there is a row for each method of each scenario, which the study itself made.
-    """
-    if roles:
-        return [
-            (row["file"], _digest(Path(row["file"])), *(row[name] for name in ("role", "method", "scenario", "why")))
-            for row in roles if row["role"] != "left out"
-        ]  # fmt: skip
-    return [("made by this study", "", "", naming.method(case["method"]), lookup.label(lookup.place(case)),
-             "the study") for case in numbers.cases]  # fmt: skip
 
 
 def _source(roles: list[dict[str, str]], file: str) -> str:

@@ -238,6 +238,11 @@ def label(where: tuple[str, str]) -> str:
     return setting if setting.startswith(f"{scenario} = ") else ": ".join(filter(None, [scenario, setting]))
 
 
+def label_of(case: dict[str, Any]) -> str:
+    """Return scenario and axis setting of a case as readers see them."""
+    return label(place(case))
+
+
 def named(where: tuple[str, str], method: str, places: list[Any]) -> str:
     """Return a method as readers see it, after its scenario and setting if there are several ``places``."""
     return naming.method(method) if len(places) == 1 else f"{label(where)}, {naming.method(method)}"

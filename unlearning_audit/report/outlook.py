@@ -105,7 +105,7 @@ def _rows(predictions: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return a table for the terminal as rows: the head, then a row for each of ``predictions``, the ones of `foretold`
     that have a metric."""
     return [HEADS, *(
-        (lookup.label(lookup.place(record)), decisions.label(record["metric"]), f"{record['units']:g} {record['unit']}",
+        (lookup.label_of(record), decisions.label(record["metric"]), f"{record['units']:g} {record['unit']}",
          f"{record['models']:g}", number(record["half_width"], 3), number(record["least_distance"], 3),
          number(record["margin"], decisions.places(record["margin"])), duration(record["seconds"]), record["basis"])
         for record in predictions

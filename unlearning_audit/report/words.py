@@ -237,7 +237,6 @@ TUNING = (
 #: Clause that says how often a record or a person counts.
 PER_SPLIT = ", each counted in every split that forgets it"
 HEADLINE = "Q: 1 = nothing left to find, 0 = all of it; compare with retrain. Brackets: 95 % interval."
-NO_COPIES = "Samples were compared byte by byte: none occurs twice in any data set."
 COPIES = (
     "Samples were compared byte by byte. Where one copy is forgotten and another kept, the model still knows what "
     "it was asked to forget; a held-out sample with a copy among those trained on is not unseen. Metrics count "

@@ -41,6 +41,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     """
     # (metric, property) → the row that represents it; and all metrics, those on other models last.
     row_of, names, on_other_models = overview(rows), metrics(rows), elsewhere(rows)
+    scenario_of = {metric: row["scenario"].replace("_", " ") for (metric, _), row in reversed(row_of.items())}
     valued = {quality for (_, quality), row in row_of.items() if not math.isnan(row["value"])}
     properties = [quality for quality in PROPERTIES if quality in valued]
     if not properties:
@@ -59,7 +60,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
         where = "" if quality == "models" else f"\n({common_scenario(rows, quality).replace('_', ' ')})"
         axis.set_title(title, size=7)
         axis.set_xlabel(label + where, size=6.5)
-        style.rows(axis, [_with_scenario(name, row_of) if name in on_other_models else name for name in names])
+        style.rows(axis, [f"{name} ({scenario_of[name]})" if name in on_other_models else name for name in names])
         axis.margins(x=0.12)
         axis.locator_params(axis="x", nbins=3)
         left, right = axis.get_xlim()
@@ -77,13 +78,6 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     ]  # fmt: skip
     style.legend(figure, [*entries, {"label": "what is wanted", "ls": (0, (4, 2)), "color": style.INK, "lw": 0.7}])
     return figure
-
-
-def _with_scenario(name: str, row_of: dict[tuple[str, str], dict[str, Any]]) -> str:
-    """Return the name of a metric with the scenario of the models that it is evaluated on. ``row_of``: (metric,
-    property) → row."""
-    scenario = next(row["scenario"] for (metric, _), row in row_of.items() if metric == name)
-    return f"{name} ({scenario.replace('_', ' ')})"
 
 
 def _kind(row: dict[str, Any]) -> str:

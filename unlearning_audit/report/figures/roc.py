@@ -145,20 +145,16 @@ def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
 
 
 def largest_tpr(of_positive: Weighted, of_negative: Weighted, fpr: np.ndarray) -> np.ndarray:
-    """Return the largest TPR with FPR at most each of ``fpr``, over all rules score > threshold: float64 [points].
+    """Return the largest TPR with FPR at most each of ``fpr``, over all rules score ≥ threshold: float64 [points].
 
     ``of_positive`` and ``of_negative`` are scores and their weights, float [n] each.
     """
-    (positive, positive_weight), (negative, negative_weight) = of_positive, of_negative
-    order = np.argsort(negative)[::-1]
-    accepted = np.cumsum(negative_weight[order]) / negative_weight.sum()
-    # The threshold is the first negative score that would exceed the FPR; without one, everything is accepted.
-    first = np.searchsorted(accepted, fpr * (1 + 1e-9), "right")
-    cuts = np.append(negative[order], -np.inf)[first]
-    ranked = np.argsort(positive)
-    # The share of positives from each one on, by increasing score; 0 above all of them.
-    above = np.append(np.cumsum(positive_weight[ranked][::-1])[::-1], 0.0) / positive_weight.sum()
-    return np.asarray(above[np.searchsorted(positive[ranked], cuts, "right")])
+    from sklearn.metrics import roc_curve
+
+    score, weight = (np.concatenate(parts) for parts in zip(of_positive, of_negative, strict=True))
+    is_positive = np.arange(len(score)) < len(of_positive[0])
+    rates, tpr, _ = roc_curve(is_positive, score, sample_weight=weight, drop_intermediate=False)
+    return np.asarray(tpr[np.searchsorted(rates, fpr * (1 + 1e-9), "right") - 1])
 
 
 def _furnish(axis: "style.Axes", finest: float, attack: str) -> None:

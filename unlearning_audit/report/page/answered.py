@@ -1,9 +1,7 @@
 """Make what stands at the top of the page: the answer in one scenario and setting, and what must not be concluded."""
 
 import ast
-import math
 from pathlib import Path
-from typing import Any
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.report import naming, words
@@ -20,35 +18,6 @@ def chosen(answers: list[Answer]) -> Answer | None:
     with_methods = [answer for answer in answers if answer.lines]
     passed = [answer for answer in with_methods if answer.passed]
     return max(passed or with_methods, key=lambda answer: len(answer.judges), default=None)
-
-
-def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: dict[str, float]) -> dict[str, Any]:
-    """Return the values that the template of the report's first screen shows.
-
-    "told": the answer; "about": method → a sentence on what the method does; "times": method → its time as text;
-    "timed": whether the column of times is shown; "priced": whether the column of accuracies is shown.
-
-    Parameters
-    ----------
-    plugins
-        Method → (its plug-in, the user's file or None).
-    times
-        Method → its time divided by that of retraining, NaN if the time is unknown.
-    """
-    return {
-        "told": answer,
-        "about": {line.method: about(*plugins.get(line.method, ("", None))) for line in answer.lines},
-        "times": {line.method: _time(times.get(line.method, math.nan)) for line in answer.lines},
-        "timed": not all(map(math.isnan, times.values())),
-        "priced": any(line.accuracy for line in answer.lines),
-    }
-
-
-def _time(ratio: float) -> str:
-    """Return a time as a share of that of retraining: "12 %", or "1.4 ×" if it is longer; "" for NaN."""
-    if math.isnan(ratio):
-        return ""
-    return f"{ratio:.1f} ×" if ratio > 1 else f"{100 * ratio:.0f} %"
 
 
 def about(plugin: str, file: str | None) -> str:

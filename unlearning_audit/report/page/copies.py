@@ -55,7 +55,7 @@ def sheet(places: list[dict[str, Any]]) -> Sheet | None:
             for _, _, with_copy, total in COLUMNS:
                 copied, samples = place.get(with_copy, 0), place.get(total, 0)
                 cells.append(Entry(f"{copied:,} of {samples:,}", tone="bad" if copied else "good"))
-            lines.append(Line(lookup.label(lookup.place(place)), cells))
+            lines.append(Line(lookup.label_of(place), cells))
     heads = [Head("groups", "equal samples"), Head("training–test pairs", "equal samples")]
     heads += [Head(where, group) for group, where, _, _ in COLUMNS]
     return Sheet("copies", "Exact copies", words.COPIES, "scenario", heads, lines) if lines else None

@@ -6,7 +6,6 @@ from typing import Any
 from unlearning_audit.report import decisions, lookup, naming, words
 from unlearning_audit.report.answer import Answer, Line
 from unlearning_audit.report.decisions import Judged
-from unlearning_audit.report.tables import verdicts
 from unlearning_audit.report.tables.cost import duration
 from unlearning_audit.report.tables.typeset import interval
 from unlearning_audit.stats import decide
@@ -54,7 +53,7 @@ def _square(judged: Judged, line: Line) -> dict[str, Any]:
         "word": line.state.word, "mark": line.state.mark, "tone": line.tone,
         "sentence": line.sentence or (_reference(row) if row else ""),
         "ranks": "; ".join(f"{decisions.rank(row)} by {decisions.label(row['metric'])}" for row in ranks),
-        "why": verdicts.decides(judged, method) if row else "",
+        "why": line.decides,
         "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
         "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
         "worth": [{"label": decisions.label(name), "text": decisions.spelled(gap, 3)}

@@ -20,8 +20,7 @@ from unlearning_audit.report.tables import meta as worth
 from unlearning_audit.report.tables import tuning as tuned
 from unlearning_audit.report.tables import verdicts as judged
 from unlearning_audit.report.tables.formats import spans
-from unlearning_audit.report.tables.typeset import ABSENT, Entry, Line, Sheet, decimals, interval, leading
-from unlearning_audit.stats import decide
+from unlearning_audit.report.tables.typeset import ABSENT, Sheet, decimals, interval, leading
 from unlearning_audit.store.files import read_json
 
 #: Libraries of the page, in resources/page/vendor.
@@ -69,16 +68,22 @@ def render(
         "figures": [_drawing(figure["name"], figure["figure"]["title"], files, figure["caption"])
                     for figure in order["figures"]],
         "controls": controls(numbers, judgements), "copies": copies.sheet(copies.read(order["copies"])),
-        "no_copies": words.NO_COPIES, "cost": _table("cost", cost.sheets(ledger, order["cost"]), files),
+        "cost": _table("cost", cost.sheets(ledger, order["cost"]), files),
         "meta": _table("meta", worth.sheets(evaluated), files),
         "worth": _drawing("meta", words.TITLES["meta"], files) if len(worth.metrics(evaluated)) > 1 else None,
         "tuning": _tuning(files, order["study"]), "settings": settings(order["scenarios"]),
         "software": software(specs), "example": example(numbers),
-        "artifacts": [{**case, "where": lookup.label(lookup.place(case)), "who": naming.method(case["method"])}
-                      for case in order["cases"]],
     }  # fmt: skip
-    filters = {"paragraphs": paragraphs, "named": naming.method, "orders": orders, "spans": spans,
-               "ordinal": words.ordinal}  # fmt: skip
+    filters = {
+        "paragraphs": paragraphs,
+        "named": naming.method,
+        "label_of": lookup.label_of,
+        "where": lookup.about,
+        "orders": orders,
+        "spans": spans,
+        "ordinal": words.ordinal,
+        "card": recognised.card,
+    }
     return templates.render("page.html", filters, **context)
 
 
@@ -97,31 +102,25 @@ def _first_screen(
     """
     answers = answer.answers(numbers, judgements)
     shown = answered.chosen(answers)
-    screen = pictured = None
+    times: dict[str, float] = {}  # method → its time divided by that of retraining, where it is known
+    pictured = None
     if shown:
-        plugins = {case["method"]: (case["plugin"], case.get("file")) for case in numbers.cases}
         ratios = cost.ratios(ledger, order["cost"]["cases"])  # (scenario, setting, method) → (seconds, time ratio)
-        times = {key[2]: ratio for key, (_, ratio) in ratios.items() if key[:2] == shown.judged.place}
-        screen = answered.screen(shown, plugins, times)
+        times = {key[2]: r for key, (_, r) in ratios.items() if key[:2] == shown.judged.place and not math.isnan(r)}
         pictured = recognised.pictured(found, shown.key, [line.method for line in shown.lines])
     behind = details.build(answers, order["cases"], order["command"])
     content = json.dumps(behind, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     methods = list(dict.fromkeys(method for column in answers for method in column.squares))
     references = [name for name in naming.BASELINES if name in methods]
-    undecided = [
-        {"method": line.method, "where": column.head, "why": why}
-        for column in answers
-        for line in column.squares.values()
-        if line.verdict == decide.INCONCLUSIVE and not line.reference
-        if (why := behind["squares"][f"{line.method}|{column.key}"]["why"])
-    ]
     return {
         "columns": answers, "methods": [*(name for name in methods if name not in references), *references],
         "scenarios": [(name, [*group]) for name, group in itertools.groupby(answers, lambda column: column.scenario)],
-        "squares": [line for column in answers for line in column.squares.values()], "answer": screen,
-        "pictured": pictured, "states": words.MEANINGS,
+        "squares": [line for column in answers for line in column.squares.values()], "answer": shown,
+        "times": times, "pictured": pictured,
+        "about": {case["method"]: answered.about(case["plugin"], case.get("file")) for case in numbers.cases},
+        "states": words.MEANINGS,
         "lead": list(filter(None, [*answered.cautions(answers), judgements.extensions()])), "roomy": ROOMY,
-        "undecided": undecided, "details": embed.packed(content.encode()),
+        "details": embed.packed(content.encode()),
     }  # fmt: skip
 
 
@@ -132,20 +131,15 @@ def paragraphs(text: str) -> list[str]:
 
 
 def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
-    """Return the section of the page on checks: for every scenario a row with a cell for each check, a sentence for
-    each failed check and for everything else that went wrong, and the remarks on result files.
-
-    A cell has a sign (✓ passed, ✗ failed, none if it is open) and a value; a check that was not made has "–".
-    """
-    signs = {"good": "✓", "bad": "✗", "": ""}
+    """Return the section of the page on checks: every scenario with its checks, a sentence for each failed check and
+    for everything else that went wrong, and the remarks on result files."""
     rows, wrong, noted = [], [], []
     for where in lookup.places(numbers.cases):
         checks = sentences.checks(judgements.at(where)).values()
-        cells = [Entry(f"{signs[check.tone]} {check.value}".strip() or "–", tone=check.tone) for check in checks]
-        rows.append(Line(lookup.label(where), cells))
+        rows.append((lookup.label(where), checks))
         wrong += [(lookup.label(where), check.text) for check in checks if check.tone == "bad"]
     for case in numbers.cases:
-        label = lookup.label(lookup.place(case))
+        label = lookup.label_of(case)
         wrong += [(label, text) for text in sentences.wrong(numbers, case)]
         noted += [(label, text.rstrip(".")) for text in numbers.noted(case, "remark")]
     return {"heads": list(words.CHECKS), "rows": rows, "wrong": wrong, "noted": noted}
@@ -174,7 +168,7 @@ def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
             shared.append((name, distinct.pop()))
         else:
             differ.append((name, values))
-    labels = [lookup.label(lookup.place(scenario)) for scenario in scenarios]
+    labels = [lookup.label_of(scenario) for scenario in scenarios]
     return {"shared": shared, "labels": labels, "differ": differ}
 
 
@@ -191,17 +185,13 @@ def software(specs: list[str]) -> list[tuple[str, str]]:
 
 
 def example(numbers: Numbers) -> dict[str, Any] | None:
-    """Return the main number of one method and the file that this number comes from, with which the page explains how
-    to look a number up; None if the study has no number. References are only taken if no other method has a number."""
+    """Return a case with its main number and the metric's name, with which the page explains how to look a number up;
+    None if the study has no number. References are only taken if no other method has a number."""
     for case in sorted(numbers.cases, key=lambda case: case["method"] in naming.BASELINES):
         metric, cell = numbers.primary(case)
         if not cell.empty:
-            return {
-                "metric": metric, "attack": cell.attack, "about": lookup.about(cell.where), "value": repr(cell.value),
-                "who": naming.method(case["method"]), "where": lookup.label(lookup.place(case)),
-                "shown": f"{naming.meaning(metric).display_name} {interval(cell, decimals([cell]))}",
-                "path": case["metrics"],
-            }  # fmt: skip
+            shown = f"{naming.meaning(metric).display_name} {interval(cell, decimals([cell]))}"
+            return {"case": case, "metric": metric, "cell": cell, "shown": shown}
     return None
 
 

@@ -38,15 +38,14 @@ def write(
     columns
         The first line of the csv if the tables have no numbers; otherwise, it has all columns of the numbers.
     """
-    records = [{name: _round(value) for name, value in record.items()} for sheet in sheets for record in sheet.records]
+    records = [
+        {name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for name, value in record.items()}
+        for sheet in sheets
+        for record in sheet.records
+    ]
     tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)) or columns)
     for path, ending in ((md, "md"), (tex, "tex")):
         write_text(path, "\n".join(rendered(sheet.filled(), ending) for sheet in sheets))
-
-
-def _round(value: object) -> object:
-    """Return a value as the csv holds it: a float with `DIGITS` significant digits, anything else unchanged."""
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def rendered(sheet: Sheet, ending: str) -> str:

@@ -67,7 +67,7 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
             number = parts.cell_fields(cells[i], parts.Ask(metric, attack="", where=_place(column)))
             records.append({**fields, **number, "note": parts.remarks(cells[i])})
         flags = _flags(numbers, case, judged)
-        lines.append(Line(naming.method(case["method"]), body, flags, section=lookup.label(lookup.place(case))))
+        lines.append(Line(naming.method(case["method"]), body, flags, section=lookup.label_of(case)))
     heads = [Head(column.head, column.group) for _, column in columns]
     main = naming.meaning(next(iter(columns), ("",))[0])
     reading = f"{main.display_name}: {main.reading}" if main.reading else ""
