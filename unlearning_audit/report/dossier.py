@@ -56,11 +56,10 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     # The dossier explains two verdicts, "traces remain" and "like retraining". The text goes on to columns of a table.
     explanation = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
     versions = {"unlearning-audit": installed("unlearning-audit"), "Python": platform.python_version(), **VERSIONS}
-    filters = {"digest": _digest, "named": naming.method, "label_of": lookup.label_of}
     lines = verdicts.verdicts(judged, study="").lines  # only the csv names the study
     text = templates.render(
-        "dossier.html", filters, most=MOST, study=plan.study.name, file=file, seed=plan.study.seed,
-        bootstrap=plan.study.bootstrap, error=explanation, verdicts=lines, seen=_seen(judged), change=_change(judged),
+        "dossier.html", naming=naming, lookup=lookup, digest=_digest, most=MOST, study=plan.study, file=file,
+        error=explanation, verdicts=lines, seen=_seen(judged), change=_change(judged),
         attacks=attacks, impossible=impossible, roles=roles, cases=numbers.cases, source=_source(roles, file),
         disputes=_disputes(numbers, roles, recomputed), versions=versions,
     )  # fmt: skip

@@ -1,6 +1,5 @@
 """Render the templates of pages, tables and new files in resources/. An undefined name in a template is an error."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,18 +31,10 @@ def environment(folder: str, **more: Any) -> "Environment":
     )  # fmt: skip
 
 
-def render(name: str, filters: Mapping[str, Any] | None = None, **context: Any) -> str:
+def render(name: str, **context: Any) -> str:
     """Return a page from the template ``name`` in resources/page, with the style of all pages, as one file.
 
-    Text is escaped.
-
-    Parameters
-    ----------
-    filters
-        Name → function, for the template.
-    context
-        The values that the template shows.
+    Text is escaped. ``context``: the values that the template shows, and the functions that it calls.
     """
     page_environment = environment("page", autoescape=True)
-    page_environment.filters |= dict(filters or {})
     return page_environment.from_string(read(FOLDER / name)).render(style=Markup(read(FOLDER / "page.css")), **context)

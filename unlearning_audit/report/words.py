@@ -146,13 +146,6 @@ NO_METHODS = "No unlearning method was compared with retraining; the sections be
 OPEN = f"that methods with the verdict {UNKNOWN.word!r} forget"
 ELSEWHERE = "anything about other data, models or attacks"
 WHERE_CHECKS_FAIL, WHERE_TOO_FEW = "where a check fails", "where there are too few retrained models"
-#: Titles of the figures that every study has.
-TITLES = {
-    "verdicts": "Between doing nothing and retraining",
-    "front": "Distance from retraining against seconds, at the audited settings",
-    "tuning": "All settings that were tried",
-    "meta": "What each metric is worth",
-}
 
 
 def best(like: list[str], nearest: list[str], unknown: bool) -> str:

@@ -6,6 +6,8 @@ import html
 import re
 from pathlib import Path
 
+from markupsafe import Markup, escape
+
 from unlearning_audit.report import style, templates
 from unlearning_audit.store.files import read_verified
 
@@ -23,14 +25,10 @@ def title(path: str | Path) -> str:
     return html.unescape(found[1]) if found else ""
 
 
-def drawing(path: str | Path, label: str) -> str:
+def drawing(path: str | Path, label: str) -> Markup:
     """Return a matplotlib svg file as an element of the page: without prologue and title, with ids that are unique in
-    the page, coordinates cut after two decimals, colours of the page's theme, and a size in pixels.
-
-    Parameters
-    ----------
-    label
-        The sentence for screen readers, which must be escaped already.
+    the page, coordinates cut after two decimals, colours of the page's theme, and a size in pixels. ``label``: the
+    sentence for screen readers.
     """
     text = templates.read(Path(path))
     text = text[text.index("<svg") :]
@@ -45,7 +43,7 @@ def drawing(path: str | Path, label: str) -> str:
     width, height = (_first_number(rf'<svg[^>]*? {side}="([\d.]+)pt"', text) for side in ("width", "height"))
     head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" style="max-width:{SCALE * width:.0f}px" role="img" '
     # A function as replacement, because re.sub would interpret backslashes of a label in a string.
-    return re.sub(r"<svg[^>]*>", lambda _: f'{head}aria-label="{label}">', text, count=1)
+    return Markup(re.sub(r"<svg[^>]*>", lambda _: f'{head}aria-label="{escape(label)}">', text, count=1))
 
 
 def width(drawing: str) -> float:

@@ -23,11 +23,8 @@ from unlearning_audit.report.tables.formats import spans
 from unlearning_audit.report.tables.typeset import ABSENT, Sheet, decimals, interval, leading
 from unlearning_audit.store.files import read_json
 
-#: Libraries of the page, in resources/page/vendor.
-LIBRARIES = ("datatables",)
 #: The most columns of the matrix with long bars, as in page.js.
 ROOMY = 8
-TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
 
 
 def render(
@@ -54,37 +51,25 @@ def render(
         What the page shows, as `workflow.parameters.report` returns it.
     """
     found, files = recognised.read(records), {Path(path).name: path for path in displays}
-    verdict_tables = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
+    makers = {"standings.csv": standings, "tuning.csv": tuned}  # only of a study with tuned methods
+    tuning = [[make.sheet(make.read(files[name]), order["study"])] for name, make in makers.items() if name in files]
     evaluated, folder = worth.read(files["meta.csv"]), templates.FOLDER
     context = {
-        "order": order, **_first_screen(numbers, judgements, order, ledger, found), "recognised": found,
+        "order": order, **_first_screen(numbers, judgements, order, ledger, found), "found": found,
         "script": Markup(templates.read(folder / "page.js")),
-        "libraries": {name: embed.packed(templates.read(folder / f"vendor/{name}.min.js").encode())
-                      for name in LIBRARIES},
-        "verdicts": [_table(name, [make(judgements, order["study"])], files) for name, make in verdict_tables.items()],
-        "references": naming.BASELINES, "between": _drawing("verdicts", words.TITLES["verdicts"], files),
-        "headline": _metric_table(numbers, order["headline"], files),
-        "tables": [_metric_table(numbers, table, files) for table in order["tables"]],
-        "figures": [_drawing(figure["name"], figure["figure"]["title"], files, figure["caption"])
-                    for figure in order["figures"]],
+        "datatables": embed.packed(templates.read(folder / "vendor/datatables.min.js").encode()),
+        "files": files, "half": 1.1 * 72 * style.HALF,
+        "verdicts": [[make(judgements, order["study"])] for make in (judged.verdicts, judged.ranks, judged.resolution)],
+        "metric_tables": [grid.sheets_of(numbers.narrowed(asked["cases"]), asked)
+                          for asked in (order["headline"], *order["tables"])],
         "controls": controls(numbers, judgements), "copies": copies.sheet(copies.read(order["copies"])),
-        "cost": _table("cost", cost.sheets(ledger, order["cost"]), files),
-        "meta": _table("meta", worth.sheets(evaluated), files),
-        "worth": _drawing("meta", words.TITLES["meta"], files) if len(worth.metrics(evaluated)) > 1 else None,
-        "tuning": _tuning(files, order["study"]), "settings": settings(order["scenarios"]),
-        "software": software(specs), "example": example(numbers),
+        "cost": cost.sheets(ledger, order["cost"]), "meta": worth.sheets(evaluated),
+        "several_metrics": len(worth.metrics(evaluated)) > 1, "tuning": tuning, "software": software(specs),
+        "settings": settings(order["scenarios"]), "example": example(numbers),
     }  # fmt: skip
-    filters = {
-        "paragraphs": paragraphs,
-        "named": naming.method,
-        "label_of": lookup.label_of,
-        "where": lookup.about,
-        "orders": orders,
-        "spans": spans,
-        "ordinal": words.ordinal,
-        "card": recognised.card,
-    }
-    return templates.render("page.html", filters, **context)
+    # Templates call functions of these modules, such as ``naming.method``.
+    modules = {"naming": naming, "lookup": lookup, "words": words, "embed": embed, "recognised": recognised}
+    return templates.render("page.html", **context, **modules, paragraphs=paragraphs, orders=orders, spans=spans)
 
 
 def _first_screen(
@@ -118,7 +103,6 @@ def _first_screen(
         "squares": [line for column in answers for line in column.squares.values()], "answer": shown,
         "times": times, "pictured": pictured,
         "about": {case["method"]: answered.about(case["plugin"], case.get("file")) for case in numbers.cases},
-        "states": words.MEANINGS,
         "lead": list(filter(None, [*answered.cautions(answers), judgements.extensions()])), "roomy": ROOMY,
         "details": embed.packed(content.encode()),
     }  # fmt: skip
@@ -195,28 +179,6 @@ def example(numbers: Numbers) -> dict[str, Any] | None:
     return None
 
 
-def _metric_table(numbers: Numbers, order: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
-    """Return the headline or an entry of the study's ``tables`` for the template. ``order``: its settings and cases."""
-    return _table(order["name"], grid.sheets_of(numbers.narrowed(order["cases"]), order), files, order["caption"])
-
-
-def _table(name: str, sheets: list[Sheet], files: dict[str, str], caption: str = "") -> dict[str, Any]:
-    """Return the tables called ``name`` for the template, with their caption and downloads. ``files``: name of a file →
-    its path."""
-    return {"name": name, "sheets": sheets, "caption": caption, **_downloads(name, files, TABLE_FILES)}
-
-
-def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:
-    """Return the figures of tuned methods, and the tables of standings and of tuning, from ``files`` (name → path); {}
-    for a study without tuned methods."""
-    if "tuning.csv" not in files:
-        return {}
-    makers = {"standings": standings, "tuning": tuned}
-    tables = {name: [maker.sheet(maker.read(files[f"{name}.csv"]), study)] for name, maker in makers.items()}
-    figures = [_drawing(name, words.TITLES[name], files) for name in ("front", "tuning")]
-    return {"figures": figures, "tables": [_table(name, sheets, files) for name, sheets in tables.items()]}
-
-
 def orders(sheet: Sheet) -> list[dict[str, float | str]]:
     """Return, for each column of a table, text of a cell → the number by which the page sorts it.
 
@@ -233,26 +195,3 @@ def orders(sheet: Sheet) -> list[dict[str, float | str]]:
             for text, number in numbers.items():
                 columns[i][text] = "" if text in missing else min(max(number, -most), most)
     return columns
-
-
-def _drawing(name: str, title: str, files: dict[str, str], caption: str = "") -> dict[str, Any]:
-    """Return the drawing, title, caption and downloads of a figure for the template. ``wide``: whether the figure takes
-    more than half of the page.
-
-    If the figure's file has a sentence on what the figure shows, that is the title, and the study's ``title`` is the
-    ``kind``, with which the caption begins. Otherwise, the title is the study's, and ``kind`` is "".
-    """
-    shown = embed.title(files[f"{name}.svg"]) or title
-    drawing = embed.drawing(files[f"{name}.svg"], str(escape(shown)))
-    kind = ""
-    if shown != title:
-        kind = title if title.endswith(("?", ".")) else f"{title}."
-    return {
-        "name": name, "title": shown, "kind": kind, "drawing": Markup(drawing), "caption": caption,
-        "wide": embed.width(drawing) > style.HALF * 72 * 1.1, **_downloads(name, files, FIGURE_FILES),
-    }  # fmt: skip
-
-
-def _downloads(name: str, files: dict[str, str], endings: tuple[str, ...]) -> dict[str, Any]:
-    """Return the downloads of the files called ``name`` with one of the ``endings``, as far as ``files`` has them."""
-    return {"downloads": [embed.download(files[name + ending]) for ending in endings if name + ending in files]}
