@@ -107,6 +107,7 @@ def test_the_page_says_what_failed_what_is_recognised_and_what_remains(rendered)
     ):
         assert sentence in parser.words()
     assert f"<q>{escape(NASTY)}</q>" in text
+    assert '<td class="bad">7 of 900</td><td class="good">0 of 900</td>' in text
     assert '<span class="t3" title="4.25 nats"> 3.5</span>' in text
 
 

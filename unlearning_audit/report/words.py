@@ -141,11 +141,6 @@ CHECKS = {"retrain is perfect": "retraining is like retraining", "two retraining
 #: Whether the checks of a scenario passed: the sign if they did, and words.
 OK, PASSED, UNCHECKED, UNSURE = "✓", "passed", "not checked", "too few models to confirm"
 NO_CONTROL = "retraining itself is not checked: this takes a second group of retrained models (retrain_control)"
-NO_METHODS = "No unlearning method was compared with retraining; the sections below hold its numbers."
-#: What must not be concluded.
-OPEN = f"that methods with the verdict {UNKNOWN.word!r} forget"
-ELSEWHERE = "anything about other data, models or attacks"
-WHERE_CHECKS_FAIL, WHERE_TOO_FEW = "where a check fails", "where there are too few retrained models"
 
 
 def best(like: list[str], nearest: list[str], unknown: bool) -> str:
@@ -230,11 +225,6 @@ TUNING = (
 #: Clause that says how often a record or a person counts.
 PER_SPLIT = ", each counted in every split that forgets it"
 HEADLINE = "Q: 1 = nothing left to find, 0 = all of it; compare with retrain. Brackets: 95 % interval."
-COPIES = (
-    "Samples were compared byte by byte. Where one copy is forgotten and another kept, the model still knows what "
-    "it was asked to forget; a held-out sample with a copy among those trained on is not unseen. Metrics count "
-    "such samples like all others."
-)
 HOLDS_PRINTED = "∈: our 95 % interval holds the printed number; ∉: it does not"
 UNPRINTED = "the paper prints no number that belongs here"
 UNSIGNED = "printed without its sign"

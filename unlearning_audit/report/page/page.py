@@ -62,14 +62,15 @@ def render(
         "verdicts": [[make(judgements, order["study"])] for make in (judged.verdicts, judged.ranks, judged.resolution)],
         "metric_tables": [grid.sheets_of(numbers.narrowed(asked["cases"]), asked)
                           for asked in (order["headline"], *order["tables"])],
-        "controls": controls(numbers, judgements), "copies": copies.sheet(copies.read(order["copies"])),
+        "numbers": numbers, "judgements": judgements, "copies": copies.read(order["copies"]),
         "cost": cost.sheets(ledger, order["cost"]), "meta": worth.sheets(evaluated),
         "several_metrics": len(worth.metrics(evaluated)) > 1, "tuning": tuning, "software": software(specs),
         "settings": settings(order["scenarios"]), "example": example(numbers),
     }  # fmt: skip
     # Templates call functions of these modules, such as ``naming.method``.
     modules = {"naming": naming, "lookup": lookup, "words": words, "embed": embed, "recognised": recognised}
-    return templates.render("page.html", **context, **modules, paragraphs=paragraphs, orders=orders, spans=spans)
+    functions = {"paragraphs": paragraphs, "orders": orders, "spans": spans}
+    return templates.render("page.html", **context, **modules, **functions, sentences=sentences)
 
 
 def _first_screen(
@@ -103,7 +104,7 @@ def _first_screen(
         "squares": [line for column in answers for line in column.squares.values()], "answer": shown,
         "times": times, "pictured": pictured,
         "about": {case["method"]: answered.about(case["plugin"], case.get("file")) for case in numbers.cases},
-        "lead": list(filter(None, [*answered.cautions(answers), judgements.extensions()])), "roomy": ROOMY,
+        "roomy": ROOMY,
         "details": embed.packed(content.encode()),
     }  # fmt: skip
 
@@ -112,21 +113,6 @@ def paragraphs(text: str) -> list[str]:
     """Return the paragraphs of a caption as markup; *emphasis* is the only formatting."""
     plain = [str(escape(" ".join(part.split()))) for part in text.split("\n\n")]
     return [Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", part)) for part in plain]
-
-
-def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
-    """Return the section of the page on checks: every scenario with its checks, a sentence for each failed check and
-    for everything else that went wrong, and the remarks on result files."""
-    rows, wrong, noted = [], [], []
-    for where in lookup.places(numbers.cases):
-        checks = sentences.checks(judgements.at(where)).values()
-        rows.append((lookup.label(where), checks))
-        wrong += [(lookup.label(where), check.text) for check in checks if check.tone == "bad"]
-    for case in numbers.cases:
-        label = lookup.label_of(case)
-        wrong += [(label, text) for text in sentences.wrong(numbers, case)]
-        noted += [(label, text.rstrip(".")) for text in numbers.noted(case, "remark")]
-    return {"heads": list(words.CHECKS), "rows": rows, "wrong": wrong, "noted": noted}
 
 
 def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
