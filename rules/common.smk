@@ -131,11 +131,9 @@ def libraries():
     modules = ["numpy", "snakemake.script", "scipy.optimize", "pyarrow.parquet"]
     modules += [Path(r.script.format(params=r.params)).stem for r in stages]
     for scenario in PLAN.study.scenarios:
-        plugins = [("attacks", attack) for attack in scenario.attacks.values()]
-        plugins += [("models", scenario.model)] if scenario.model else []
-        for kind, plugin in plugins:
-            if plugin.name in registry.names(kind):
-                modules += registry.declared(kind, plugin.name, None, "LIBRARIES")
+        for plugin in (*scenario.attacks.values(), scenario.model):
+            if plugin.name in registry.names(plugin.kind):
+                modules += plugin.declared("LIBRARIES")
     return [*dict.fromkeys(modules), "matplotlib.backends.backend_svg"]
 
 

@@ -171,12 +171,13 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
     if file.endswith(".py"):
         from unlearning_audit.plugins import registry
         from unlearning_audit.study import checks
+        from unlearning_audit.study.choice import Plugin
         from unlearning_audit.workflow import trial
 
         kind = trial.kind(file)
         if not registry.is_function(kind, Path(file)):
             registry.load(kind, trial.name_of(file), file)  # raises if it is incomplete or cannot be imported
-        if problem := checks.unknown_need(kind, trial.name_of(file), file):
+        if problem := checks.unknown_need(Plugin(kind, trial.name_of(file), file)):
             raise ValueError(f"{file}: {problem}")
         valid = f"{file} is valid: {registry.KINDS[kind].with_article}. Next: audit try {file}"
         print(json.dumps({"file": file, "kind": kind}) if as_json else valid)

@@ -252,11 +252,6 @@ def needed_signals(kind: str, name: str, file: str | None = None) -> dict[str, s
     return files
 
 
-def offers(entry: Any, offer: str) -> bool:
-    """Return whether a chosen protocol, with its ``name`` and ``file``, offers ``offer``."""
-    return offer in protocol(entry.name, entry.file).offers
-
-
 @functools.cache
 def offering(offer: str) -> str:
     """Return the names of the library's protocols that offer ``offer``, as a choice in words: "one or another"."""

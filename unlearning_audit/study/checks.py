@@ -38,8 +38,7 @@ def scenario(scenario: Scenario) -> None:
     _check_comparisons(scenario)
     _check_minima(scenario)
     for name, method in scenario.methods.items():
-        needs_updates = "record_updates" in registry.declared("methods", method.name, method.file)
-        if needs_updates and not scenario.recipe.record_updates:
+        if "record_updates" in method.declared() and not scenario.recipe.record_updates:
             raise _joint(("recipe", "record_updates"), f"must be true for the method {name!r}")
         if "function" in method.options and "file" in method.options:
             _check_function(method, ("methods", name))
@@ -59,7 +58,7 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
     if isinstance(path, str) and not Path(path).exists():
         advice = "give a file or folder relative to the working directory"
         raise StudyError((*where, "path"), f"{path!r} does not exist; {advice}")
-    if plugin.file is None and registry.defines("data", plugin.name, None, "problem"):
+    if plugin.file is None and plugin.defines("problem"):
         stat = Path(str(path)).stat()
         problem = _contradiction(plugin.name, json.dumps(plugin.options), os.getcwd(), (stat.st_mtime_ns, stat.st_size))
         if problem is not None:
@@ -88,7 +87,7 @@ def _check_tuning(scenario: Scenario) -> None:
             continue
         if "retrain" not in scenario.methods:
             raise _joint(("methods",), f"must list retrain, because {name!r} is tuned by its distance from retraining")
-        if method.tune.objective == "metrics" and not registry.offers(scenario.protocol, "game"):
+        if method.tune.objective == "metrics" and "game" not in scenario.record.offers:
             kinds = f"{registry.offering('game')}, and this one is {scenario.protocol.name}"
             problem = f"needs a protocol of pairs, {kinds}; or set objective: accuracy"
             raise _joint(("methods", name, "tune"), problem)
@@ -197,31 +196,30 @@ def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
 def offers(protocol: Plugin) -> tuple[str, ...]:
     """Return what a protocol with these options offers to metrics and attacks: what its file declares and, with more
     than one request, "requests"."""
-    declared = registry.protocol(protocol.name, protocol.file).offers
+    declared: tuple[str, ...] = protocol.module.PROTOCOL.offers
     return declared if protocol.options.get("requests", 1) == 1 else (*declared, "requests")
 
 
 def needs(scenario: Scenario) -> None:
     """Raise StudyError for an attack or metric that needs what nobody offers, or what the protocol does not."""
-    for kind, plugins in (("attacks", scenario.attacks), ("metrics", scenario.metrics)):
-        for key, plugin in plugins.items():
-            if problem := unknown_need(kind, plugin.name, plugin.file):
-                raise _joint((kind, key), problem)
-            if missing := registry.lacking(offers(scenario.protocol), plugin.name, plugin.file, kind):
-                problem = f"needs {missing[0]} ({OFFERS[missing[0]]}), which the protocol {scenario.protocol.name}"
-                raise _joint((kind, key), f"{problem} does not offer")
+    for key, plugin in scenario.scorers:
+        if problem := unknown_need(plugin):
+            raise _joint((plugin.kind, key), problem)
+        if missing := registry.lacking(offers(scenario.protocol), plugin.name, plugin.file, plugin.kind):
+            problem = f"needs {missing[0]} ({OFFERS[missing[0]]}), which the protocol {scenario.protocol.name}"
+            raise _joint((plugin.kind, key), f"{problem} does not offer")
 
 
-def unknown_need(kind: str, name: str, file: str | None) -> str:
+def unknown_need(plugin: Plugin) -> str:
     """Return a sentence on the first of the ``NEEDS`` of an attack or metric that no protocol offers and that is no
     signal which a model can be asked for; "" if there is none."""
     # Signals that define RECORD are for metrics only: attacks do not learn from records.
-    records = registry.defining("signals", "RECORD") if kind == "attacks" else ()
+    records = registry.defining("signals", "RECORD") if plugin.kind == "attacks" else ()
     signals = {*registry.names("signals")} - {*records}
-    known = {*OFFERS, *registry.needed_signals(kind, name, file)} - {*records}
-    unknown = [need for need in registry.declared(kind, name, file) if need not in known]
+    known = {*OFFERS, *(signal.name for signal in plugin.signals)} - {*records}
+    unknown = [need for need in plugin.declared() if need not in known]
     choice = f"protocols offer {', '.join(OFFERS)}; models can be asked for {', '.join(sorted(signals))}"
-    own = f", or by a file {unknown[0]}.py beside it" if unknown and file else ""
+    own = f", or by a file {unknown[0]}.py beside it" if unknown and plugin.file else ""
     return f"has NEEDS = {unknown[0]!r}; {choice}{own}" if unknown else ""
 
 
@@ -238,12 +236,11 @@ def _check_attacks(scenario: Scenario) -> None:
     if not (attacked or own_rows) and scenario.attacks:
         raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which uses no attacks")
     for name, attack in scenario.attacks.items():
-        if own_rows and not registry.defines("attacks", attack.name, attack.file, "PROBABILITY"):
+        if own_rows and not attack.defines("PROBABILITY"):
             able = ", ".join(registry.defining("attacks", "PROBABILITY"))
             reports = f"the protocol {protocol.name!r} reports probabilities"
             raise _joint(("attacks", name), f"must be {able} or another that says PROBABILITY = True; {reports}")
-    attacks = scenario.attacks.items()
-    learners = [key for key, a in attacks if registry.constant("attacks", a.name, a.file, "LEARNS") is not False]
+    learners = [key for key, attack in scenario.attacks.items() if attack.constant("LEARNS") is not False]
     if learners and protocol.options.get("shadow_models_per_split") == 0:
         problem = f"must be at least 1, as the attack {learners[0]!r} learns from shadow models, found 0"
         raise _joint(("protocol", "shadow_models_per_split"), problem)
@@ -258,12 +255,11 @@ def _check_signals_of_texts(scenario: Scenario) -> None:
     language_models = registry.defining("models", "READINGS")
     if model.file or model.name in language_models:
         return
-    for kind, plugins in (("attacks", scenario.attacks), ("metrics", scenario.metrics)):
-        for key, plugin in plugins.items():
-            if lacking := sorted({*registry.declared(kind, plugin.name, plugin.file)} & {*of_texts}):
-                choice = ", ".join(language_models)
-                problem = f"needs {lacking[0]}, which {model.name} does not provide; leave it out or choose {choice}"
-                raise _joint((kind, key), problem)
+    for key, plugin in scenario.scorers:
+        if lacking := sorted({*plugin.declared()} & {*of_texts}):
+            choice = ", ".join(language_models)
+            problem = f"needs {lacking[0]}, which {model.name} does not provide; leave it out or choose {choice}"
+            raise _joint((plugin.kind, key), problem)
 
 
 def _check_comparisons(scenario: Scenario) -> None:
@@ -276,8 +272,7 @@ def _check_comparisons(scenario: Scenario) -> None:
         return
     defaults = registry.defaults(scenario.record.offers)
     for key, metric in scenario.metrics.items():
-        is_added = metric.name not in defaults and not metric.file
-        if is_added and not registry.constant("metrics", metric.name, None, "ALONE"):
+        if metric.name not in defaults and not metric.file and not metric.constant("ALONE"):
             raise _joint(("metrics", key), "compares with retrained models; add retrain to the methods")
 
 
@@ -285,7 +280,7 @@ def _check_minima(scenario: Scenario) -> None:
     """Raise StudyError if an option of the protocol is below the minimum that a metric declares for it in
     ``PROTOCOL_MINIMUM``, such as a number of shadow models. Options that the protocol does not have are skipped."""
     for key, metric in scenario.metrics.items():
-        minima = registry.constant("metrics", metric.name, metric.file, "PROTOCOL_MINIMUM") or {}
+        minima = metric.constant("PROTOCOL_MINIMUM") or {}
         for option, declared in minima.items():
             minimum, reason = _minimum(declared, metric)
             value = scenario.protocol.options.get(option)

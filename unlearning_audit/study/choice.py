@@ -1,7 +1,7 @@
 """Read a study's choice of plug-ins: a name of the library, or a user's own file under another name, and options."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,7 +45,7 @@ class Tune(Settings):
 
 @dataclass(frozen=True)
 class Plugin:
-    """A chosen plug-in: its ``name`` in the library, a user's ``file`` or None, its options in full.
+    """A chosen plug-in: its ``kind``, its ``name`` in the library, a user's ``file`` or None, its options in full.
 
     Parameters
     ----------
@@ -57,12 +57,41 @@ class Plugin:
         How a method is tuned, with the whole space; None if it is not tuned.
     """
 
+    kind: str
     name: str
-    file: str | None
-    options: dict[str, Any]
+    file: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
     depends: tuple[str, ...] = ()
     time_limit: float | None = None
     tune: Tune | None = None
+
+    @property
+    def module(self) -> registry.Module:
+        """The module that defines the plug-in."""
+        return registry.load(self.kind, self.name, self.file)
+
+    @property
+    def form(self) -> type[Settings]:
+        """The class of the plug-in's options."""
+        return registry.options(self.kind, self.name, self.file)
+
+    def constant(self, identifier: str) -> Any:
+        """Return the value of a constant of the plug-in's file; None if the file does not define it."""
+        return registry.constant(self.kind, self.name, self.file, identifier)
+
+    def defines(self, identifier: str) -> bool:
+        """Return whether the plug-in's file defines a function or constant ``identifier``."""
+        return registry.defines(self.kind, self.name, self.file, identifier)
+
+    def declared(self, identifier: str = "NEEDS") -> tuple[str, ...]:
+        """Return the names in a constant of the plug-in's file; () without the constant."""
+        return registry.declared(self.kind, self.name, self.file, identifier)
+
+    @property
+    def signals(self) -> list["Plugin"]:
+        """The signals that an attack or a metric needs: the library's, and a user's beside the file."""
+        needed = registry.needed_signals(self.kind, self.name, self.file)
+        return [Plugin("signals", name, file) for name, file in needed.items()]
 
 
 class Terms(Settings):
@@ -140,7 +169,7 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
     # By now, only the plug-in's own options are left. Messages suggest the other fields, too.
     others = ["name", *names, *beside] if takes_file else ["name", "file", *names, *beside]
     settings = validated(form, options, *where, also=others)
-    plugin = Plugin(name, file, settings.model_dump(mode="json"), terms.depends, terms.time_limit)
+    plugin = Plugin(kind, name, file, settings.model_dump(mode="json"), terms.depends, terms.time_limit)
     return tuned(plugin, terms.tune, *where) if terms.tune else plugin
 
 
@@ -159,7 +188,7 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
         If there is no space, or if it has an option that the method does not have or a value that the option does not
         take.
     """
-    form = registry.options("methods", method.name, method.file)
+    form = method.form
     # TUNE is validated as a study's space is, which turns {low, high} into `Range`.
     space = {**validated(Tune, {"space": declared_space(method)}, *where).space, **tune.space}
     runs_function = "function" in method.options  # the method is the adapter, which runs a user's function
@@ -188,12 +217,11 @@ def declared_space(method: Plugin) -> dict[str, Any]:
     An option of a user's function is named as in a study: "options.lr".
     """
     if "function" not in method.options:
-        return dict(registry.constant("methods", method.name, method.file, "TUNE") or {})
+        return dict(method.constant("TUNE") or {})
     # The method is the adapter: TUNE in the function's file comes before one in its own, and may have its own options.
     of_function: Any = syntax.constant(Path(method.options["file"]), "TUNE")
-    space = of_function or registry.constant("methods", method.name, method.file, "TUNE") or {}
-    fields = registry.options("methods", method.name, method.file).model_fields
-    bare = [name for name in space if name not in fields and not name.startswith(OF_FUNCTION)]
+    space = of_function or method.constant("TUNE") or {}
+    bare = [name for name in space if name not in method.form.model_fields and not name.startswith(OF_FUNCTION)]
     return {f"{OF_FUNCTION}{name}" if name in bare else name: values for name, values in space.items()}
 
 

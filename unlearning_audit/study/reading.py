@@ -150,7 +150,7 @@ def _imported(variant: expand.Variant) -> Scenario:
             why = f"must have no options with the protocol {fields.protocol['name']}, whose logits already exist"
             raise StudyError(("methods", name), why)
     protocol = choice.choose("protocols", fields.protocol, "protocol")
-    module = registry.load("protocols", protocol.name)
+    module = protocol.module
     options = module.Options(**protocol.options)
     try:
         names = module.methods(options, list(fields.methods))
@@ -167,10 +167,10 @@ def _imported(variant: expand.Variant) -> Scenario:
         checks.data(choice.choose("data", options.data, "protocol", "data"), ("protocol", "data"))
         if options.model.get("name") not in (None, *registry.defining("models", "READS_FOLDERS")):
             choice.choose("models", options.model, "protocol", "model")
-    outside = Plugin(protocol.name, file=None, options={})  # stands for the data and the model, which are not known
+    data, model = (Plugin(kind, protocol.name) for kind in ("data", "models"))  # which are not known
     scenario = Scenario(
-        variant.name, variant.setting, variant.axes, data=outside, use=DataChoice(), model=outside,
-        recipe=fields.recipe, protocol=protocol, methods={name: Plugin(name, file=None, options={}) for name in names},
+        variant.name, variant.setting, variant.axes, data=data, use=DataChoice(), model=model,
+        recipe=fields.recipe, protocol=protocol, methods={name: Plugin("methods", name) for name in names},
         attacks=choice.several("attacks", fields.attacks), metrics=_metrics(fields),
     )  # fmt: skip
     checks.needs(scenario)
@@ -209,7 +209,7 @@ def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugi
     retrain = methods["retrain"]
     # Another draw of all random numbers, the initial weights included, makes the population independent.
     options = {**retrain.options, "draw": retrain.options["draw"] + 1, "same_start": False}
-    return {**methods, "retrain_control": Plugin(retrain.name, retrain.file, options)}
+    return {**methods, "retrain_control": replace(retrain, options=options)}
 
 
 def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:

@@ -279,7 +279,18 @@ class Scenario:
     @property
     def record(self) -> Protocol:
         """The declaration of the scenario's protocol."""
-        return registry.protocol(self.protocol.name, self.protocol.file)
+        record: Protocol = self.protocol.module.PROTOCOL
+        return record
+
+    @property
+    def imported(self) -> bool:
+        """Whether the models were made elsewhere, so that how they were made, and at which cost, is unknown."""
+        return "imported" in self.record.offers
+
+    @property
+    def scorers(self) -> list[tuple[str, Plugin]]:
+        """The attacks, then the metrics, each with its name in the study."""
+        return [*self.attacks.items(), *self.metrics.items()]
 
 
 class Study(StudyFields):

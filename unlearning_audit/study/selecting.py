@@ -26,7 +26,7 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
     Where both scenarios vary along an axis, the source has the same value. Raises StudyError if there is not exactly
     one source with the same data, the same values and a protocol that selects.
     """
-    protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
+    protocol = scenario.protocol.module
     # From the options, a protocol's function tells the source's name, "" if it is missing, None if there is no source.
     selects_from = getattr(protocol, "selects_from", None)
     name = selects_from(protocol.Options(**scenario.protocol.options)) if selects_from else None

@@ -12,8 +12,7 @@ from unlearning_audit.workflow.progress import Progress, in_words
 def small(plan: Plan) -> bool:
     """Return whether the shipped rates (seconds per job) hold for all models that a plan trains: their files have
     ``SMALL = True``. Imported models are not considered, because no job trains them."""
-    scenarios = [scenario for scenario in plan.study.scenarios if not registry.offers(scenario.protocol, "imported")]
-    models = {scenario.model.name for scenario in scenarios if scenario.model is not None}
+    models = {scenario.model.name for scenario in plan.study.scenarios if not scenario.imported}
     return models <= set(registry.defining("models", "SMALL"))
 
 
@@ -31,7 +30,7 @@ def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
     """Return the first line of a run, such as "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min
     on 2 cores".
 
-    Retraining and "none" are not counted as methods. Scenarios without data (imported models) name none. The number of
+    Retraining and "none" are not counted as methods. Scenarios of imported models name none. The number of
     scenarios is stated if there are several. If models are not ``small``, the line has no time, because it is unknown
     until some are trained.
 
@@ -42,7 +41,7 @@ def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
     """
     scenarios = plan.study.scenarios
     methods = {case.method for case in plan.cases} - {"none", "retrain", "retrain_control"}
-    data = dict.fromkeys(scenario.data.name for scenario in scenarios if scenario.data is not None)
+    data = dict.fromkeys(scenario.data.name for scenario in scenarios if not scenario.imported)
     word = "method" if len(methods) == 1 else "methods"
     parts = [f"{len(methods)} {word}" + (f" on {', '.join(data)}" if data else "")]
     names = {scenario.name for scenario in scenarios}

@@ -4,7 +4,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.plugins import registry
 from unlearning_audit.store.files import read_json
 from unlearning_audit.workflow.nodes import Node, Plan
 
@@ -28,10 +27,9 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
     records = []
     for comparison in plan.comparisons:
         scenario = comparison.scenario
-        imported = registry.offers(scenario.protocol, "imported")
         logits_of: dict[str, list[str]] = {}  # method → its logits before and after unlearning, batch by batch
         for case in (case for case in plan.cases if case.scenario.place == scenario.place):
-            batches = [] if imported else zip(case.splits, case.originals, case.unlearned, strict=True)
+            batches = [] if scenario.imported else zip(case.splits, case.originals, case.unlearned, strict=True)
             logits_of[case.method] = [path for splits, *logits in batches if splits not in shadows for path in logits]
         methods, jobs = [method for method in scenario.methods if method in logits_of], {}
         for method in methods:

@@ -151,35 +151,27 @@ class Plan:
         known of files: digests and lists of folders."""
         return Plan(self.study, _codes=self._codes, _contents=self._contents, _folders=self._folders)
 
-    def code(self, script: str, plugins: tuple[tuple[Any, ...], ...]) -> str:
+    def code(self, script: str, plugins: Sequence[Plugin]) -> str:
         """Return the digest of a stage's script and of the plug-in files that it loads, without comments and
         docstrings. It is computed on the first call only.
 
         Files on which a plug-in ``depends``, its time limit, and the quantities that a user's metric declares count
         too.
-
-        Parameters
-        ----------
-        plugins
-            For each plug-in (kind, name, file, depends, time limit).
         """
-        if (script, plugins) not in self._codes:
-            files = (registry.source_file(*plugin[:3]) for plugin in plugins)
-            digest = source.digest(source.SCRIPTS / f"{script}.py", *files)
-            more: list[Any] = []  # what counts beside the code
-            for *_, depends, limit in plugins:
-                if depends or limit:
-                    more.append(([source.fingerprint(Path(path)) for path in depends], limit))
-            users = [plugin[:3] for plugin in plugins if plugin[2]]  # (kind, name, file) of users' plug-ins
-            if len(users) > 1:  # the digest of all files does not tell which file is which plug-in
-                more += [source.digest(registry.source_file(*plugin)) for plugin in users]
-            # The digest of code ignores the names of a metric's quantities, on which its results depend.
-            quantities = [registry.quantities(name, file) for kind, name, file in users if kind == "metrics"]
-            more += [[quantity.name for quantity in declared] for declared in quantities]
-            if more:
-                digest = hashlib.sha256(json.dumps([digest, more]).encode()).hexdigest()
-            self._codes[script, plugins] = digest
-        return self._codes[script, plugins]
+        loaded = tuple((p.kind, p.name, p.file, p.depends, p.time_limit) for p in plugins)
+        if (script, loaded) not in self._codes:
+            files = [registry.source_file(p.kind, p.name, p.file) for p in plugins]
+            more: list[Any] = [source.digest(source.SCRIPTS / f"{script}.py", *files)]
+            for plugin, file in zip(plugins, files, strict=True):
+                if plugin.depends or plugin.time_limit:
+                    more.append(([source.fingerprint(Path(path)) for path in plugin.depends], plugin.time_limit))
+                if plugin.file:  # the digest of all files does not tell which file is which plug-in
+                    more.append(source.digest(file))
+                if plugin.file and plugin.kind == "metrics":
+                    # The digest ignores the names of a metric's quantities, on which its results depend.
+                    more.append([quantity.name for quantity in registry.quantities(plugin.name, plugin.file)])
+            self._codes[script, loaded] = hashlib.sha256(json.dumps(more).encode()).hexdigest()
+        return self._codes[script, loaded]
 
     def contents(self, plugin: Plugin) -> dict[str, str]:
         """Return path → digest of the user's files of a plug-in and of the files on which it depends; {} for a plug-in
@@ -191,7 +183,7 @@ class Plan:
         return self._contents[file, plugin.depends]
 
     def key(
-        self, stage: str, settings: dict[str, Any], inputs: dict[str, list[Node]], plugins: Sequence[tuple[str, Plugin]]
+        self, stage: str, settings: dict[str, Any], inputs: dict[str, list[Node]], plugins: Sequence[Plugin]
     ) -> str:
         """Return the key of everything on which the result of a job of this stage depends: its code, its settings and
         its inputs.
@@ -201,14 +193,14 @@ class Plan:
         inputs
             Role → nodes.
         plugins
-            The kind and choice of each plug-in that the job loads.
+            The plug-ins that the job loads.
         """
-        code = self.code(stage, tuple((kind, p.name, p.file, p.depends, p.time_limit) for kind, p in plugins))
-        return key(code, settings, {role: [parent.name for parent in group] for role, group in inputs.items()})
+        parents = {role: [parent.name for parent in group] for role, group in inputs.items()}
+        return key(self.code(stage, plugins), settings, parents)
 
     def add(
         self, stage: str, label: str, settings: dict[str, Any], inputs: dict[str, list[Node]],
-        plugins: Sequence[tuple[str, Plugin]] = (), place: dict[str, Any] | None = None, within: Node | None = None,
+        plugins: Sequence[Plugin] = (), place: dict[str, Any] | None = None, within: Node | None = None,
     ) -> Node:  # fmt: skip
         """Add a node with these settings and inputs to the plan, unless it has it already, and return it.
 
@@ -219,7 +211,7 @@ class Plan:
         inputs
             Role (`ROLES`) → nodes.
         plugins
-            The kind and choice of each plug-in that the job loads.
+            The plug-ins that the job loads.
         place
             Facts for the job that do not change results, such as paths; the digests of users' files are added, and all
             inputs if some are made within other nodes' jobs.
@@ -235,7 +227,7 @@ class Plan:
             if within and _needs_own_job(Path(folder), within):
                 within = None
             place = dict(place or {})
-            contents = {path: content for _, plugin in plugins for path, content in self.contents(plugin).items()}
+            contents = {path: content for plugin in plugins for path, content in self.contents(plugin).items()}
             place["contents"] = contents | place.get("contents", {})
             place["inputs"] = {} if files == awaited else files
             node = nodes[name] = Node(

@@ -115,7 +115,7 @@ def cost(plan: Plan) -> dict[str, Any]:
     files of the jobs that unlearned its models; not of imported models, because their cost is unknown.
     """
     nodes = [{"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]} for node in plan.all()]
-    unlearned = [case for case in plan.cases if not _imported(case.scenario)]
+    unlearned = [case for case in plan.cases if not case.scenario.imported]
     cases = [{**described(case), "specs": [compared.spec(path) for path in case.unlearned]} for case in unlearned]
     return _with_common(plan, script="cost", nodes=nodes, cases=cases)
 
@@ -156,7 +156,7 @@ def meta(plan: Plan) -> dict[str, Any]:
     """
     scenarios: dict[str, dict[str, Any]] = {}
     for case in plan.cases:
-        if not _imported(case.scenario):
+        if not case.scenario.imported:
             facts = {"protocol": case.scenario.protocol.name, "splits": case.splits}
             scenarios.setdefault(case.scenario.name, facts)
     return _with_common(plan, script="meta", broken=plan.study.margins.broken_accuracy, scenarios=scenarios)
@@ -211,7 +211,7 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
     counted. Imported models are left out."""
     places: dict[Any, dict[str, Any]] = {}
     for case in plan.cases:  # the cases of one place have the same data and memberships
-        if not _imported(case.scenario):
+        if not case.scenario.imported:
             specs = {"data": compared.spec(case.data), "splits": [compared.spec(path) for path in case.splits]}
             places.setdefault(case.scenario.place, {**case.scenario.place._asdict(), **specs})
     return list(places.values())
@@ -270,7 +270,7 @@ def _facts(scenario: Scenario) -> dict[str, Any]:
     facts["epsilon"] = "inf"
     if scenario.recipe.dp is not None:
         facts |= {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
-    facts["model"] = scenario.model.name if _imported(scenario) else registry.printed(scenario.model)
+    facts["model"] = scenario.model.name if scenario.imported else registry.printed(scenario.model)
     facts["dataset"] = scenario.data.options.get("corpus", scenario.data.name)
     not_in_json = [name for name, value in facts.items() if isinstance(value, float) and not math.isfinite(value)]
     return facts | {name: str(facts[name]) for name in not_in_json}
@@ -287,16 +287,11 @@ def _settings(scenario: Scenario) -> dict[str, Any]:
     }
     return {
         **scenario.place._asdict(),
-        **({} if _imported(scenario) else models),
+        **({} if scenario.imported else models),
         "protocol": {"name": scenario.protocol.name, **scenario.protocol.options},
         "methods": {name: {"name": method.name, **method.options} for name, method in scenario.methods.items()},
         "attacks": {name: {"name": attack.name, **attack.options} for name, attack in scenario.attacks.items()},
     }
-
-
-def _imported(scenario: Scenario) -> bool:
-    """Return whether a scenario's models are imported. How they were made, and at which cost, is then unknown."""
-    return registry.offers(scenario.protocol, "imported")
 
 
 def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:

@@ -6,7 +6,6 @@ the plan reuses them, which changes no number.
 
 from dataclasses import replace
 
-from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import Scenario, Study
 from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import Plan
@@ -33,5 +32,4 @@ def make(study: Study) -> Plan:
 
 def _planner(plan: Plan, scenario: Scenario) -> Judged:
     """Return the planner of a scenario: `External` if its protocol imports models, `Judged` otherwise."""
-    protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
-    return External(plan, scenario) if hasattr(protocol, "populations") else Judged(plan, scenario)
+    return External(plan, scenario) if scenario.protocol.defines("populations") else Judged(plan, scenario)

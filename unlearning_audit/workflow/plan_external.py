@@ -53,20 +53,20 @@ class External(Judged):
         label = f"{method}-{kind}" if kind in self.protocol.PER_METHOD else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
         settings: dict[str, Any] = {"population": kind, "content": content}
-        plugins: list[tuple[str, dict[str, Any]]] = []
+        plugins: list[Plugin] = []
         if any(name.startswith("checkpoint_") for name in files):
             settings |= {"data": options.data, "model": options.model, "generations": options.generations}
             settings["seed"] = self.study.seed
-            data_files = files_of(choice.choose("data", options.data, "protocol", "data"))
-            if data_files:
+            data = choice.choose("data", options.data, "protocol", "data")
+            if data_files := files_of(data):
                 settings["source"] = [source.fingerprint(path) for path in data_files]
-            model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
-            plugins = [(plugin_kind, {"name": name}) for plugin_kind, function in registry.OF_TEXTS.items()
-                       for name in registry.defining(plugin_kind, function)]  # fmt: skip
-            plugins += [("data", options.data), ("models", model)]
+            for scorer, function in registry.OF_TEXTS.items():
+                plugins += [Plugin(scorer, name) for name in registry.defining(scorer, function)]
+            model = {"name": registry.defining("models", "READS_FOLDERS")[0], "file": None, **options.model}
+            plugins += [Plugin("data", data.name, data.file), Plugin("models", model["name"], model["file"])]
         return self.plan.add(
             "external", f"{self.scenario.protocol.name}-{label}", settings, {},
-            [(plugin_kind, Plugin(entry["name"], entry.get("file"), options={})) for plugin_kind, entry in plugins],
+            plugins,
             place={"files": {name: str(path) for name, path in files.items()},
                    "contents": {str(path): content[name] for name, path in files.items()}},
         )  # fmt: skip
@@ -88,7 +88,7 @@ class External(Judged):
         attacked = {role: nodes[role] for role in nodes if role in ("target", "shadow", "shadow_original")}
         attacks = scenario.attacks
         # Only attacks that need the signal "before" read models before unlearning, even if the method is retraining.
-        if before and any("before" in registry.declared("attacks", a.name, a.file) for a in attacks.values()):
+        if before and any("before" in attack.declared() for attack in attacks.values()):
             attacked["original"] = before
         metrics = self._add_metrics(
             label, {"populations": list(nodes.values())}, {"attacked": list(attacked.values())},

@@ -42,9 +42,8 @@ def files_of(data: Plugin) -> list[Path]:
     function ``content`` returns, if its file defines one."""
     path = data.options.get("path")
     files = [Path(path)] if isinstance(path, str) else []
-    if registry.defines("data", data.name, data.file, "content"):
-        module = registry.load("data", data.name, data.file)
-        files += module.content(module.Options(**data.options))
+    if data.defines("content"):
+        files += data.module.content(data.form(**data.options))
     return files
 
 
@@ -92,10 +91,10 @@ class Models:
 
     def __init__(self, plan: Plan, scenario: Scenario) -> None:
         self.plan, self.study, self.scenario = plan, plan.study, scenario
-        self.protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
+        self.protocol = scenario.protocol.module
         self.declaration = scenario.record
         self.seed, self.prefix = plan.study.seed, ""
-        self.signal_files: dict[str, str | None] = {}  # signal → a user's own file, or None
+        self.signals: dict[str, Plugin] = {}  # those that attacks and metrics ask for, by name
 
     def count(self) -> int:
         """Return an upper bound on the models that are trained or unlearned for this scenario.
@@ -126,7 +125,7 @@ class Models:
         return self.plan.add(
             "selection", label_without_batch(trains[0]),
             {"metric": metric, "options": self.scenario.metrics[metric].options},
-            {"data": [self.data], "splits": splits, "originals": trains}, [("metrics", Plugin(metric, None, {}))],
+            {"data": [self.data], "splits": splits, "originals": trains}, [Plugin("metrics", metric)],
         )  # fmt: skip
 
     @functools.cached_property
@@ -160,7 +159,7 @@ class Models:
         label = choice.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
         label += f"-size{use['size']:g}" if use["size"] is not None else ""
         return self.plan.add(
-            "data", label, settings, {}, [("data", choice)],
+            "data", label, settings, {}, [choice],
             place={
                 "file": choice.file, "where": f"scenarios.{self.scenario.name}.data",
                 "terms": terms(choice), "contents": source.contents(None, files), **places,
@@ -230,7 +229,7 @@ class Models:
             {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
              "seed": self.seed, **step},
             {"data": [self.data], "selection": self._selected},
-            [("protocols", protocol)],
+            [protocol],
             place={"file": protocol.file, "where": f"scenarios.{self.scenario.name}.protocol",
                    "terms": terms(protocol)},
         )  # fmt: skip
@@ -251,7 +250,7 @@ class Models:
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
              **self._weights_digest()},
             {"data": [self.data], "splits": requests[:1], "base": self._add_base()},
-            [("models", scenario.model)], place=self._place(),
+            [scenario.model], place=self._place(),
         )  # fmt: skip
         return requests, train
 
@@ -289,7 +288,7 @@ class Models:
         defaults = registry.defaults(self.declaration.offers)
         added = [metric for metric in self.scenario.metrics.values() if metric.name not in defaults]
         # A metric that needs no retrained models has ``ALONE = True`` in its file.
-        alone = all(registry.constant("metrics", metric.name, metric.file, "ALONE") for metric in added)
+        alone = all(metric.constant("ALONE") for metric in added)
         return () if alone else ("retrain", "retrain_control")
 
     def _add_base(self) -> list[Node]:
@@ -303,7 +302,7 @@ class Models:
         settings = {"model": model.name, "options": model.options, "recipe": model.options["base"],
                     "seed": self.study.seed, **self._weights_digest()}  # fmt: skip
         return [self.plan.add(
-            "pretrain", label, settings, {"data": [self.data]}, [("models", model)],
+            "pretrain", label, settings, {"data": [self.data]}, [model],
             place={**self._place(), "where": f"scenarios.{self.scenario.name}.model"},
         )]  # fmt: skip
 
@@ -324,16 +323,13 @@ class Models:
         and without ``settings`` is left out, because its settings depend on the metrics' options: relearned predictions
         and generated texts. `Judged._add_configured_signals` plans these. Needs that are no signals are ignored.
         """
-        asked: dict[str, str | None] = {}
-        for plugin in plugins:
-            asked |= registry.needed_signals(kind, plugin.name, plugin.file)
+        asked = {signal.name: signal for plugin in plugins for signal in plugin.signals}
         signals = {}
-        for signal, file in sorted(asked.items()):
-            module = registry.load("signals", signal, file)
-            settings, record = getattr(module, "settings", None), getattr(module, "RECORD", None)
-            if file or (hasattr(module, "read") and (settings or not record)):
-                signals[signal] = settings(kind) if settings else {"rows": "candidates"}
-        self.signal_files |= asked
+        for name, signal in sorted(asked.items()):
+            settings = signal.constant("settings")
+            if signal.file or (signal.defines("read") and (settings or not signal.defines("RECORD"))):
+                signals[name] = settings(kind) if settings else {"rows": "candidates"}
+        self.signals |= asked
         return signals
 
     def _add_signals(self, splits: list[Node], models: list[Node], signals: dict[str, dict[str, Any]]) -> list[Node]:
@@ -354,14 +350,13 @@ class Models:
         """
         nodes = []
         for signal, settings in signals.items():
-            file = self.signal_files.get(signal)
+            chosen = self.signals.get(signal, Plugin("signals", signal))
             for memberships, node in zip(splits, models, strict=True):
                 of_model = {name: node.settings[name] for name in ("model", "options", "recipe")}
                 nodes.append(self.plan.add(
                     "signals", f"{node.label}-{signal}", {**of_model, "signal": signal, **settings},
                     {"data": [self.data], "splits": [memberships], "models": [node]},
-                    [("models", self.scenario.model), ("signals", Plugin(signal, file=file, options={}))],
-                    place={**self._place(), "signal_file": file}, within=node,
+                    [self.scenario.model, chosen], place={**self._place(), "signal_file": chosen.file}, within=node,
                 ))  # fmt: skip
         return nodes
 
@@ -443,14 +438,11 @@ class Models:
             "tune": tune.model_dump(mode="json"), "margins": self.study.margins.model_dump(mode="json"),
             "attacks": entries(attacks), "metrics": entries(metrics), **attack_sets(attacks), "seed": self.study.seed,
         }  # fmt: skip
-        plugins = [("models", scenario.model), ("methods", method)]
-        plugins += [("attacks", attack) for attack in attacks.values()]
-        plugins += [("metrics", metric) for metric in metrics.values()]
         return self.plan.add(
             "tune", f"{train.label}-{method_label(method, name)}", settings,
             {"data": [self.data], "splits": [splits], "trained": [train], "originals": [train],
              "retrained": [retrained], "base": self._add_base()},
-            plugins, place=self._place(method),
+            [scenario.model, method, *attacks.values(), *metrics.values()], place=self._place(method),
         )  # fmt: skip
 
     def _trial_plugins(self, objective: str) -> tuple[dict[str, Plugin], dict[str, Plugin]]:
@@ -466,17 +458,15 @@ class Models:
             of_accuracy = registry.defining("metrics", "accuracies_by_role")
             of_library = {key: metric for key, metric in metrics.items() if not metric.file}
             return {}, {key: metric for key, metric in of_library.items() if metric.name in of_accuracy}
-        attacks = {key: attack for key, attack in attacks.items() if not self._is_left_out("attacks", attack)}
-        metrics = {key: metric for key, metric in metrics.items() if not self._is_left_out("metrics", metric)}
+        attacks = {key: attack for key, attack in attacks.items() if not self._is_left_out(attack)}
+        metrics = {key: metric for key, metric in metrics.items() if not self._is_left_out(metric)}
         return attacks, metrics
 
-    def _is_left_out(self, kind: str, plugin: Plugin) -> bool:
-        """Return whether trials of tuning leave out this attack or metric (``kind``: "attacks" or "metrics"): a user's
-        own file, one that reads more than logits, or a metric whose file has no function ``effects``, so that it cannot
-        be compared with retraining."""
-        signals = {*registry.declared(kind, plugin.name, plugin.file)} & {*registry.defining("signals", "read")}
-        comparable = kind != "metrics" or registry.defines(kind, plugin.name, plugin.file, "effects")
-        return bool(plugin.file or signals) or not comparable
+    def _is_left_out(self, plugin: Plugin) -> bool:
+        """Return whether trials of tuning leave out this attack or metric: a user's own file, one that reads more than
+        logits, or a metric whose file has no function ``effects``, so that it cannot be compared with retraining."""
+        signals = {*plugin.declared()} & {*registry.defining("signals", "read")}
+        return bool(plugin.file or signals) or (plugin.kind == "metrics" and not plugin.defines("effects"))
 
     def _add_unlearning(
         self, splits: Node, train: Node, before: Node, name: str, tuned: Sequence[Node] = (), at_once: bool = False,
@@ -509,6 +499,6 @@ class Models:
             "unlearn", "-".join([train.label, *step, method_label(method, name)]), settings,
             {"data": [self.data], "splits": [splits], "trained": [before], "base": self._add_base(), "tuned": [*tuned],
              "like": [*like]},
-            [("models", self.scenario.model), ("methods", method)],
+            [self.scenario.model, method],
             place=self._place(method),
         )  # fmt: skip

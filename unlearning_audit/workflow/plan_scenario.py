@@ -5,6 +5,7 @@ from typing import Any
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.stats import looks
+from unlearning_audit.store.files import Json
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import CaseFiles, Comparison, Node
@@ -28,18 +29,15 @@ def role_of(signal: str) -> str:
     return role or "readings"
 
 
-def _needed_signals(kind: str, plugin: Plugin) -> list[tuple[str, Plugin]]:
-    """Return ("signals", plug-in) for every signal that an attack or a metric (``kind``) needs. The keys of its results
-    depend on the code of these signals too. Needs that are no signals are left out."""
-    needed = registry.needed_signals(kind, plugin.name, plugin.file)
-    return [("signals", Plugin(name, file, {})) for name, file in needed.items()]
+def _loaded(plugin: Plugin) -> list[Plugin]:
+    """Return what the results of an attack or a metric depend on: itself, and the signals that it needs."""
+    return [plugin, *plugin.signals]
 
 
 def _read_by(metric: Plugin, inputs: Inputs) -> Inputs:
     """Return those of a scoring job's ``inputs`` that a metric reads: all but the signals that it does not need."""
     signals = registry.defining("signals", "read")
-    needed = registry.needed_signals("metrics", metric.name, metric.file)
-    needs = {role_of(need) for need, file in needed.items() if file or need in signals}
+    needs = {role_of(signal.name) for signal in metric.signals if signal.file or signal.name in signals}
     # Roles of signals that the metric does not need; "signals" is the role of those that attacks read.
     others = {"signals", *map(role_of, signals)} - needs
     # The role of a signal stands last in the name of an input, after the models from which the signal is read, as in
@@ -130,31 +128,24 @@ class Judged(Models):
         common = {**attack_sets(attacks), "bootstrap": self.study.bootstrap, "seed": self.study.seed, **more}
         # Scores depend on these settings only, so that a change of the others leaves the keys of attacks as they are.
         scoring = {name: value for name, value in common.items() if name in ("seed", "own_rows", "attacked")}
-        # Kind and name of each attack and metric → the plug-ins that its results depend on: itself and its signals.
-        loaded = {
-            (kind, name): [(kind, plugin), *_needed_signals(kind, plugin)]
-            for kind, chosen in (("attacks", attacks), ("metrics", metrics))
-            for name, plugin in chosen.items()
-        }
 
-        def keys(kind: str, settings: dict[str, Any], read: Callable[[Plugin], Inputs]) -> dict[str, str]:
-            """Return name of each attack or metric (``kind``) → the key of its results, from its code, its options, the
+        def keys(chosen: dict[str, Plugin], settings: Json, read: Callable[[Plugin], Inputs]) -> dict[str, str]:
+            """Return name of each ``chosen`` attack or metric → the key of its results, from its code, its options, the
             ``settings`` and the inputs that ``read`` returns for it."""
-            chosen = getattr(self.scenario, kind)
             return {
                 name: self.plan.key(
-                    "metrics", {"of": [name, entry], **settings}, read(chosen[name]), loaded[kind, name]
+                    "metrics", {"of": [name, entry], **settings}, read(chosen[name]), _loaded(chosen[name])
                 )
                 for name, entry in entries(chosen).items()
             }
 
-        of_attacks = keys("attacks", scoring, lambda attack: read_by_attacks)
+        of_attacks = keys(attacks, scoring, lambda attack: read_by_attacks)
         # The numbers of a metric depend on the scores that it reads, and so its key on the keys of attacks.
-        of_metrics = keys("metrics", {**common, "scores": of_attacks}, lambda metric: _read_by(metric, read_by_metrics))
+        of_metrics = keys(metrics, {**common, "scores": of_attacks}, lambda metric: _read_by(metric, read_by_metrics))
         settings = {"attacks": entries(attacks), "metrics": entries(metrics), **common}
         return self.plan.add(
             "metrics", label, settings, {**read_by_metrics, **read_by_attacks},
-            [plugin for group in loaded.values() for plugin in group],
+            [plugin for _, scorer in self.scenario.scorers for plugin in _loaded(scorer)],
             place={"attacks": {**self._own_files("attacks"), "keys": of_attacks},
                    "metrics": {**self._own_files("metrics"), "keys": of_metrics}},
         )  # fmt: skip
@@ -201,7 +192,7 @@ class Judged(Models):
             Method → the node of its scores and metrics.
         """
         metrics = self.scenario.metrics.values()
-        if not any(registry.defines("metrics", metric.name, metric.file, "effects") for metric in metrics):
+        if not any(metric.defines("effects") for metric in metrics):
             return
         names, alpha = sorted(judged), extensions.level(self.plan, self.scenario.protocol.options.get("pairs"))
         settings = {
@@ -231,7 +222,7 @@ class Judged(Models):
         compared = {"": models} | ({"compared_": counterparts[0]} if counterparts else {})
         metrics, added = self.scenario.metrics.values(), {}
         for signal in registry.defining("signals", "asked"):
-            options = [m.options for m in metrics if signal in registry.declared("metrics", m.name, m.file)]
+            options = [metric.options for metric in metrics if signal in metric.declared()]
             if options:
                 settings = registry.load("signals", signal).asked(options)
                 for prefix, nodes in compared.items():
