@@ -88,9 +88,7 @@ onstart:
     from unlearning_audit.workflow import announcement
 
     if WARM:
-        server = os.environ.get(warm.SWITCH) or warm.start(
-            f"{HERE}/scripts", libraries()
-        )
+        server = os.environ.get(warm.SWITCH) or warm.start(libraries())
         shell.prefix(warm.prefix(server))
     small = workflow.local_exec and announcement.small(PLAN) and not GPU
     counts = workflow.dag.stats()[1]

@@ -2,6 +2,7 @@ import threading
 from functools import cache
 from pathlib import Path
 
+from unlearning_audit.plugins import registry, source
 from unlearning_audit.study.schema import DISPLAYS, OUTPUTS
 from unlearning_audit.workflow.forecast import rates
 from unlearning_audit.workflow.progress import HEAVY
@@ -26,7 +27,7 @@ def of_node(stage, part):
 
 
 def place(stage):
-    """Return a function from wildcards to facts for a stage's script that do not change results, such as where a user's
+    """Return a function from wildcards to facts for a stage's function that do not change results, such as where a user's
     own files lie. It takes the inputs, so that Snakemake does not count it as a setting.
     """
     return lambda wildcards, input: PLAN.nodes[stage][wildcards.node].place
@@ -124,12 +125,19 @@ def files_in(folder, **names):
 
 def libraries():
     """Return the modules that the warm process imports for the jobs of this run, those of the first jobs first."""
-    from unlearning_audit.plugins import registry
-
     needed = {job.rule.name for job in workflow.dag.needrun_jobs()}
-    stages = [r for r in workflow.rules if r.name in needed and r.script]
-    modules = ["numpy", "snakemake.script", "scipy.optimize", "pyarrow.parquet"]
-    modules += [Path(r.script.format(params=r.params)).stem for r in stages]
+    modules = [
+        library.__file__,
+        "numpy",
+        "snakemake.script",
+        "scipy.optimize",
+        "pyarrow.parquet",
+    ]
+    modules += [
+        str(source.file_of_stage(r.name))
+        for r in workflow.rules
+        if r.name in needed and r.script
+    ]
     for scenario in PLAN.study.scenarios:
         for plugin in (*scenario.attacks.values(), scenario.model):
             if plugin.name in registry.names(plugin.kind):

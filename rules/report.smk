@@ -27,10 +27,11 @@ rule report:
     resources:
         **reserved("comparisons"),
     params:
+        stage="report",
         settings=lambda wildcards: parameters.report(PLAN, CONFIGFILES),
         specs=lambda wildcards, input: PLAN.specs(),  # the ledger's
     script:
-        "../scripts/report.py"
+        "../scripts/job.py"
 
 
 rule failures:
@@ -48,8 +49,10 @@ rule failures:
     localrule: True
     conda:
         "../envs/score.yaml"
+    params:
+        stage="failures",
     script:
-        "../scripts/failures.py"
+        "../scripts/job.py"
 
 
 rule tables:

@@ -1,6 +1,6 @@
-# A rule for each stage that makes models and numbers. `scripts/` has a file of the same name, which says what is made;
-# `workflow/nodes.py` has the roles of inputs. What a job reads and writes stands in the plan; `{node}` is a label (data,
-# protocol, model, blocks, method) and the key.
+# A rule for each stage that makes models and numbers. `scripts/` or the library's `stages/` has a file of the same name,
+# which says what is made; `workflow/nodes.py` has the roles of inputs. What a job reads and writes stands in the plan;
+# `{node}` is a label (data, protocol, model, blocks, method) and the key.
 # Stages that score alone have an environment without torch.
 SCORING = "splits", "selection", "metrics", "comparisons"
 
@@ -8,7 +8,7 @@ SCORING = "splits", "selection", "metrics", "comparisons"
 for stage, files in OUTPUTS.items():
 
     rule:
-        """Make the files of one job of the plan by the script of this name."""
+        """Make the files of one job of the plan by the function of this name."""
         name:
             stage
         input:
@@ -28,4 +28,4 @@ for stage, files in OUTPUTS.items():
             settings=of_node(stage, "settings"),
             place=place(stage),
         script:
-            "../scripts/{params.stage}.py"
+            "../scripts/job.py"

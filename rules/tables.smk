@@ -1,5 +1,5 @@
-# Rules that write the study's results. None needs a GPU or much time. `scripts/` says what each makes; `collect` makes all
-# numbers and all records, `cost` the ledger, beside what they show.
+# Rules that write the study's results. None needs a GPU or much time. A file of the library's `stages/`, or of `scripts/`,
+# says what each makes; `collect` makes all numbers and all records, `cost` the ledger, beside what they show.
 from unlearning_audit.workflow import parameters
 
 
@@ -26,7 +26,7 @@ for name, (category, level, further) in SHOWN.items():
     numbers = {"metrics": rules.collect.output.union} if of or name == "meta" else {}
 
     rule:
-        """Write tables or figures of the study, from the files that the plan names, by the script of this name."""
+        """Write tables or figures of the study, from the files that the plan names, by the function of this name."""
         name:
             name
         input:
@@ -50,11 +50,11 @@ for name, (category, level, further) in SHOWN.items():
             stage=name,
             settings=asks(getattr(parameters, name), *of),
         script:
-            "../scripts/{params.stage}.py"
+            "../scripts/job.py"
 
 
-# `snakemake --list-rules` describes a rule by the first sentence of its script.
+# `snakemake --list-rules` describes a rule by the first sentence of its stage.
 for listed in workflow.rules:
     if listed.name in {*OUTPUTS, *SHOWN}:
-        text = Path(HERE, "scripts", f"{listed.name}.py").read_text(encoding="utf-8")
+        text = source.file_of_stage(listed.name).read_text(encoding="utf-8")
         listed.docstring = " ".join(text.split('"""')[1].partition("\n\n")[0].split())

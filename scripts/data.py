@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from job import script
-
 from unlearning_audit.data import duplicates, pairs_across, prepare, read_source
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store import folders
@@ -28,7 +26,6 @@ def make(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str
     }
 
 
-@script
 def data(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """Write a data set to the file ``data``; return counts for the spec. A user's own source is read in a separate
     process.

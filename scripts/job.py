@@ -1,21 +1,21 @@
-"""Call a script's function with the values that its rule names, and record time and memory in spec.json."""
+"""Call the function of a stage with the values that a rule names, and record time and memory in spec.json."""
 
 import logging
 import sys
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import library  # noqa: F401 (the library is found by it)
 
 from unlearning_audit.plugins.guard import MachineError, of_machine
+from unlearning_audit.stages import function_of
 from unlearning_audit.store.files import seal, unwritable, write_spec
 from unlearning_audit.workflow.jobs import arguments_of, make_part, run_and_record
 
 
-def script(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run ``function`` if Snakemake started this script, and return it; otherwise only return it.
+def run(job: Any) -> None:
+    """Run the function of the stage that the rule's params name, in Snakemake's ``job``.
 
     Each argument is filled by its name from the rule's inputs, outputs, params and wildcards; ``**files`` takes all
     inputs.
@@ -30,9 +30,6 @@ def script(function: Callable[..., Any]) -> Callable[..., Any]:
     status 1. A ValueError is an error that the user can correct; other errors are reported as a fault of the machine or
     a defect.
     """
-    job = getattr(sys.modules["__main__"], "snakemake", None)  # Snakemake puts it into the script that it starts
-    if job is None:
-        return function
     try:
         log = open(job.log[0], "w", buffering=1) if job.log else sys.stderr  # noqa: SIM115 (open until the process ends)
     except OSError as error:
@@ -46,11 +43,12 @@ def script(function: Callable[..., Any]) -> Callable[..., Any]:
     # Snakemake does not know inputs that another node's job makes besides its own. Then the plan lists all inputs.
     inputs = place.get("inputs") or dict(job.input.items())
     try:
+        function = function_of(params["stage"])
         if "spec" in outputs:
             spec = run_and_record(function, job.rule, params["settings"], inputs, outputs, place)
             for part in place.get("parts", {}).values():
                 try:
-                    make_part(**part)
+                    make_part(function_of(part["stage"]), **part)
                 except Exception as error:  # the other results are kept: the part gets a job of its own
                     traceback.print_exc(file=log)
                     print(f"\n{part['stage']}: {error} (more in {job.log[0]})\n", file=sys.__stderr__, flush=True)
@@ -71,4 +69,7 @@ def script(function: Callable[..., Any]) -> Callable[..., Any]:
             sentence += f" ({cause} in {job.log[0]})"
         print(f"\n{job.rule}: {sentence}\n", file=sys.__stderr__, flush=True)
         sys.exit(1)
-    return function
+
+
+if hasattr(sys.modules["__main__"], "snakemake"):  # Snakemake puts the job into the script that it starts
+    run(sys.modules["__main__"].snakemake)

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from job import script
-
 import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Data
@@ -45,7 +43,6 @@ def train_base(
     return {"models": 1, **device_facts(stack.device), "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
 
 
-@script
 def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """Train one model on the data's public text, by the recipe under model.base, and write its weights to ``models``.
 

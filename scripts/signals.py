@@ -1,7 +1,94 @@
 """Read signals other than logits from one batch of models."""
 
-from job import script
+from pathlib import Path
+from typing import Any
 
-from unlearning_audit.workflow.signals import signals
+import numpy as np
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.signal_files import BySample
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import guard
+from unlearning_audit.store.files import Arrays, ArtifactError
+from unlearning_audit.workflow.attempt import attempt, guard_model
+from unlearning_audit.workflow.measured import measured
+from unlearning_audit.workflow.open_stack import ModelBatch, device_facts
 
-script(signals)
+
+def candidates(member: Membership) -> np.ndarray:
+    """Return the samples that some model forgets or that are held out from it, int64 [rows]."""
+    return np.flatnonzero((member.forget | member.heldout).any(0))
+
+
+def as_stored(signal: str, result: Arrays | np.ndarray, rows: np.ndarray, models: int) -> Arrays:
+    """Return what a signal's function ``read`` returned in the form in which it is stored.
+
+    An object that holds arrays (`Arrays`) is stored as it is; one array [models, rows, …] becomes a `BySample`,
+    together with its ``rows``.
+
+    Parameters
+    ----------
+    models
+        The number of models.
+
+    Raises
+    ------
+    ValueError
+        For an array of another shape.
+    """
+    if isinstance(result, Arrays):
+        return result
+    if np.shape(result)[:2] != (models, len(rows)):
+        shape = f"({models}, {len(rows)}, …), one entry of each sample in each model"
+        raise ValueError(f"signal {signal}: its values must be an array {shape}, not {np.shape(result)}")
+    return BySample(signal, result, rows)
+
+
+def signals(
+    data: str, splits: list[str], models: list[str], signals: str, settings: dict[str, Any], place: dict[str, Any]
+) -> dict[str, Any]:
+    """Compute one signal of a batch of models, write it to the file ``signals``, and return facts for the job's spec.
+
+    If training or unlearning failed, the reason is written instead. A signal with a ``RECORD`` is computed for the
+    defender's models only, and not for shadow models. If the batch then has no models, an empty record is written.
+
+    Parameters
+    ----------
+    data
+        The file of samples.
+    splits
+        One file, the memberships of the batch.
+    models
+        One file, the weights of the batch's models.
+    settings
+        The ``signal``'s name, further settings of it, and the model.
+    place
+        The file and the time limit of the user's own model.
+    """
+    samples, membership = Data.read(data), Membership.read(splits[0])
+    signals = str(Path(signals).absolute())  # a model may change the folder
+
+    def compute() -> dict[str, Any]:
+        """Read the signal from all models, write it, and return facts for the spec."""
+        module = registry.load("signals", settings["signal"], place.get("signal_file"))
+        # Attacks do not learn from records, so that a signal that is kept as a record is not read from shadow models.
+        queried = ~membership.shadow if hasattr(module, "RECORD") else np.ones(len(membership.seed), bool)
+        numbers = np.flatnonzero(queried)
+        member = membership[numbers]
+        # The samples to query: int64 [rows] for all models, or [models, rows] for each.
+        rows = module.about(member, samples, settings) if hasattr(module, "about") else candidates(member)
+        if not len(numbers):
+            module.nothing(rows, settings).write(signals)
+            return {"models": 0}
+        records = []  # one for each portion of models
+        for part, of_part, stack in ModelBatch(samples, membership, settings, place, ()).stacks(models[0], numbers):
+            with guard(module.__file__, but=ArtifactError), guard_model(settings, place):
+                asked = rows if rows.ndim == 1 else rows[part]
+                if hasattr(module, "measure"):
+                    result = measured(module, stack, asked)
+                else:
+                    result = module.read(stack, of_part, asked, settings)
+                records.append(as_stored(settings["signal"], result, asked, len(stack)))
+        type(records[0]).concatenate(records).write(signals)
+        return {"models": len(numbers), **device_facts(stack.device)}
+
+    return attempt(compute, None, signals, "model", place.get("file"), before="method", **place.get("terms", {}))

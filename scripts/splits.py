@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from job import script
-
 from unlearning_audit.data import copies_across, duplicates
 from unlearning_audit.evaluation.arrays import Data, Membership, Selection
 from unlearning_audit.plugins import registry
@@ -61,7 +59,6 @@ def make(
     }  # fmt: skip
 
 
-@script
 def splits(
     data: str, membership: str, settings: dict[str, Any], place: dict[str, Any], selection: list[str] | None = None
 ) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from job import script
-
 import numpy as np
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.store.files import Json
@@ -15,7 +13,6 @@ from unlearning_audit.workflow.attempt import attempt, guard_model
 from unlearning_audit.workflow.open_stack import ModelBatch, write_outputs
 
 
-@script
 def train(
     data: str, splits: list[str], models: str, logits: str, settings: Json, place: Json, base: Sequence[str] = ()
 ) -> Json:

@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from job import script
-
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.workflow.campaign import Campaign
 
 
-@script
 def tune(
     data: str, splits: list[str], trained: list[str], originals: list[str], retrained: list[str], chosen: str,
     trials: str, settings: dict[str, Any], place: dict[str, Any], base: Sequence[str] = (),

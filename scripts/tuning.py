@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from job import script
-
 from unlearning_audit.comparisons.standings import standings
 from unlearning_audit.evaluation import effects, verdicts
 from unlearning_audit.evaluation.trials import read
@@ -31,7 +29,6 @@ def _standings(settings: dict[str, Any]) -> list[dict[str, Any]]:
     return standings_table.lines(standings(effects_of, **options), verdicts_of)
 
 
-@script
 def tuning(settings: dict[str, Any], **shown: str) -> None:
     """Write the table of tuning, draw the figures of tuning and of the Pareto front, and write the table of overall
     standings.

@@ -6,8 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from job import script
-
 import numpy as np
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins import registry
@@ -123,7 +121,6 @@ class Unlearning(ModelBatch):
         return {"remarks": [remark]} if remark else {}
 
 
-@script
 def unlearn(
     data: str, splits: list[str], models: str, trained: list[str], logits: str, settings: dict[str, Any],
     place: dict[str, Any], base: Sequence[str] = (), tuned: Sequence[str] = (), like: Sequence[str] = (),

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from unlearning_audit.plugins import source
+from unlearning_audit.study.schema import DISPLAYS, STAGES
 from unlearning_audit.workflow import warm
 
 #: What the process does: it imports what ``python -m snakemake`` imports before it reads its arguments and, of others'
@@ -53,11 +55,11 @@ _servers: dict[Path, str] = {}
 
 
 def server(scripts: Path) -> str:
-    """The name of a warm process (`unlearning_audit.workflow.warm`) that has imported the library beside ``scripts``,
-    for all runs of this process to share. It ends with it."""
+    """The name of a warm process (`unlearning_audit.workflow.warm`) that has imported what ``scripts`` import, for all
+    runs of this process to share. It ends with it."""
     if scripts not in _servers:
-        modules = ["numpy", "snakemake.script", *sorted(path.stem for path in scripts.glob("*.py")), *LATER]
-        _servers[scripts] = warm.start(str(scripts), modules)
+        files = [scripts / "library.py", *map(source.file_of_stage, (*STAGES, *DISPLAYS, "report", "failures"))]
+        _servers[scripts] = warm.start(["numpy", "snakemake.script", *map(str, files), *LATER])
     return _servers[scripts]
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from unlearning_audit import ROOT
+from unlearning_audit.plugins import source
 from unlearning_audit.study import reading
 from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow import plan
@@ -24,8 +25,8 @@ LAST = {"report": ("metrics", "comparisons")}
 
 
 def captions() -> dict[str, str]:
-    """Return script → the first clause of its docstring."""
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "scripts").glob("*.py"))}
+    """Return stage → the first clause of its docstring."""
+    texts = {stage: source.file_of_stage(stage).read_text(encoding="utf-8") for stage in (*STAGES, *LAST)}
     docstrings = {name: ast.get_docstring(ast.parse(text)) or "" for name, text in texts.items()}
     return {name: re.split(r"[,;:.]", " ".join(text.split()), maxsplit=1)[0] for name, text in docstrings.items()}
 

@@ -191,7 +191,7 @@ def _show(made: Plan) -> None:
     make("collect", parameters.collect(made), "records", "svg", "png", union=union, lists=str(folder / "records.csv"))
     make("meta", parameters.meta(made), "meta", metrics=union)
     for name in ("headline", *made.study.tables):
-        make("tables", parameters.table(made, name), name, "svg", "png", metrics=union)
+        make("table", parameters.table(made, name), name, "svg", "png", metrics=union)
     settings = parameters.verdicts(made)
     naming.set_aliases(settings["own_metrics"])
     verdicts = decisions.read(settings["comparisons"])

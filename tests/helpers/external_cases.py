@@ -112,7 +112,7 @@ def run(whole: plan.Plan, *methods: str) -> dict[str, list[dict]]:
     judged = [node for node in whole.nodes["metrics"].values() if node.outputs["metrics"] in cases]
     for node in [*whole.nodes["external"].values(), *judged] if methods else ():
         if not Path(node.outputs["spec"]).exists():
-            here.run(node, here.STAGES[node.stage])
+            here.run(node)
     if not methods:
         here.judge(whole)
     return {case.method: rows.read(path) for path, case in cases.items()}

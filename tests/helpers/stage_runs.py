@@ -1,16 +1,14 @@
-"""A plan's nodes made by the functions of the scripts, in this process and without Snakemake."""
+"""A plan's nodes made by the functions of the stages, in this process and without Snakemake."""
 
-import runpy
 from pathlib import Path
 
-from unlearning_audit.plugins import source
 from unlearning_audit.stages import here
 from unlearning_audit.workflow import nodes, plan
 
 
 def one(node: nodes.Node) -> None:
     """Make a node in the working directory, where its parents lie."""
-    here.run(node, runpy.run_path(str(source.SCRIPTS / f"{node.stage}.py"))[node.stage])
+    here.run(node)
 
 
 def make(node: nodes.Node) -> None:

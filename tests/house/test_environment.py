@@ -12,7 +12,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from unlearning_audit.plugins import registry, source
-from unlearning_audit.study.schema import STAGES
+from unlearning_audit.study.schema import DISPLAYS, STAGES
 from unlearning_audit.workflow import versions
 
 ROOT = source.SCRIPTS.parent
@@ -42,9 +42,9 @@ def pins(environment):
 
 
 def scripts():
-    """(script, environment) of every script that a rule runs."""
+    """(stage, environment) of everything that a rule runs."""
     (scoring,) = re.findall(r"^SCORING = (.*)$", (ROOT / "rules" / "stages.smk").read_text(), re.MULTILINE)
-    names = {path.stem for path in source.SCRIPTS.glob("*.py")} - {"job", "library", "notebook"}
+    names = {*STAGES, *DISPLAYS, "table", "figure", "report", "failures"}
     training = set(STAGES) - set(ast.literal_eval(scoring))
     return [(name, "train.yaml" if name in training else "score.yaml") for name in sorted(names)]
 
@@ -61,7 +61,7 @@ def test_an_environment_pins_what_the_project_pins(name):
 
 @pytest.mark.parametrize(("script", "environment"), scripts())
 def test_an_environment_has_what_its_scripts_import(script, environment):
-    files = [source.SCRIPTS / f"{script}.py"]
+    files = [source.SCRIPTS / "job.py", source.file_of_stage(script)]
     files += [path for kind in LOADED.get(script, ()) for path in (registry.LIBRARY / kind).glob("*.py")]
     files += (registry.LIBRARY / "report" / "figures").glob("*.py") if script == "figure" else ()
     imported = {name.split(".")[0] for path in source.modules(*files) for name in imports(path)}

@@ -59,17 +59,17 @@ OF_STAGES = {
         "splits": "scripts/splits protocols/__init__",
         "train": "scripts/train training/stack training/streams training/recipe models/__init__",
         "unlearn": "scripts/unlearn methods/__init__",
-        "metrics": "scripts/metrics metrics/accuracy evaluation/scoring attacks/__init__ attacks/confidence",
-        "comparisons": "scripts/comparisons comparisons/verdicts",
+        "metrics": "stages/metrics metrics/accuracy evaluation/scoring attacks/__init__ attacks/confidence",
+        "comparisons": "stages/comparisons comparisons/verdicts",
     }.items() for file in files(*stems.split())
 }  # fmt: skip
 WITHOUT_EFFECT = [
     *files("workflow/plan", "workflow/warm", "study/schema", "plugins/source", "metrics/blind", "data/cifar10",
-           "models/resnet18", "methods/classic", "attacks/lira", "report/tables/grid", "scripts/collect",
-           "scripts/report"),
+           "models/resnet18", "methods/classic", "attacks/lira", "report/tables/grid", "stages/collect",
+           "stages/report"),
     ("unlearning_audit/training/stack.py", "class ModelStack(", "# a comment\n\n\n\nclass ModelStack("),
     ("unlearning_audit/training/stack.py", '"""A stack: N models of', '"""A stack: some models of'),
-    ("scripts/job.py", '"""Run ``function``', '"""Call ``function``'),
+    ("scripts/job.py", '"""Run the function', '"""Call the function'),
 ]  # fmt: skip
 #: File of a plug-in → the protocol with which it is chosen, and the first stage whose code it is.
 OF_CHOICES = dict(zip(
@@ -146,16 +146,17 @@ def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(lost_names):
 def test_the_digest_of_a_stage_covers_every_module_of_ours_that_its_script_imports(copy):
     """What Python itself loads for a script is what the digest has read."""
     code = (
-        "import sys, importlib\n"
+        "import sys\n"
         "from pathlib import Path\n"
         "from unlearning_audit.plugins import registry\n"
-        "importlib.import_module(sys.argv[1])\n"
-        "files = [registry.LIBRARY.parent / 'scripts' / f'{sys.argv[1]}.py']\n"
+        "from unlearning_audit import stages\n"
+        "from unlearning_audit.plugins import source\n"
+        "stages.function_of(sys.argv[1])\n"
+        "files = [registry.LIBRARY / 'stages/__init__.py', source.file_of_stage(sys.argv[1])]\n"
         "for kind, name in (one.split('.') for one in sys.argv[2:]):\n"
         "    registry.load(kind, name)\n"
         "    files.append(registry.source_file(kind, name))\n"
         "ours = {Path(m.__file__) for m in list(sys.modules.values()) if getattr(m, '__file__', None)}\n"
-        "from unlearning_audit.plugins import source\n"
         "ours = {p for p in ours if p.is_relative_to(registry.LIBRARY) or p.is_relative_to(source.SCRIPTS)}\n"
         "records = {registry.LIBRARY / 'plugins' / 'declarations.py'}\n"
         "found = set(source.modules(*files))\n"

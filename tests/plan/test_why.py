@@ -43,7 +43,7 @@ def test_the_code_of_a_commit_is_compared(tmp_path):
     for words in (["add", "."], ["commit", "-qm", "old"]):
         subprocess.run([*git, *words], check=True)
     before = edits.listed_at("study.yaml", "HEAD", copy)
-    file = copy / "scripts" / "metrics.py"
+    file = copy / "unlearning_audit" / "stages" / "metrics.py"
     file.write_text(file.read_text() + "\nEXTRA = 1\n")
     causes = edits.causes(before, edits.listed_by("study.yaml", copy / "scripts"))
     assert list(causes) == ["metrics: its code or its parents"]

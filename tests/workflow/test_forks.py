@@ -15,11 +15,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> str:
-    """The name of a server whose scripts are in a folder of their own."""
+    """The name of a server that has imported a module, tried a file that fails, and run another."""
     folder = tmp_path_factory.mktemp("scripts")
     (folder / "train.py").write_text("import colorsys")
     (folder / "broken.py").write_text("1 / 0")
-    return warm.start(str(folder), ["numpy", "broken", "train"])
+    name = warm.start(["numpy", str(folder / "broken.py"), str(folder / "train.py")])
+    for _ in range(3):  # at least one is imported before each request
+        run(name, folder, "pass")
+    return name
 
 
 def command(name: str, script: Path, *arguments: str) -> list[str]:
@@ -117,7 +120,7 @@ def test_a_killed_run_or_server_takes_its_jobs_along(tmp_path, who):
     script.write_text("import os, time; print(os.getpid(), os.getppid(), flush=True); time.sleep(600)")
     text = (
         "import os, subprocess, sys\nfrom unlearning_audit.workflow import warm\n"
-        f"name = warm.start({str(tmp_path)!r}, [])\nprint(name, flush=True)\nsys.stdin.read()"
+        "name = warm.start([])\nprint(name, flush=True)\nsys.stdin.read()"
     )
     started = subprocess.Popen(
         [sys.executable, "-c", text], cwd=Path(warm.__file__).parents[2], text=True, stdin=subprocess.PIPE,

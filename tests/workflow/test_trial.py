@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from unlearning_audit.plugins import registry
 from unlearning_audit.workflow import trial
-from unlearning_audit.workflow.signals import measured
+from unlearning_audit.workflow.measured import measured
 
 DATA = """
 import numpy as np

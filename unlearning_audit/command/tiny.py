@@ -2,8 +2,6 @@
 
 import contextlib
 import io
-import runpy
-import sys
 import tempfile
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -48,7 +46,7 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
     ValueError
         In one sentence if the study is not valid, or if the file fails in it.
     """
-    from unlearning_audit.plugins import registry, source
+    from unlearning_audit.plugins import registry
     from unlearning_audit.plugins.guard import readable
     from unlearning_audit.report import failures
     from unlearning_audit.stages import collect, here
@@ -66,15 +64,12 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
         if not registry.protocol(name, file).attacked:
             scenario["attacks"] = []
     whole = reading.read({**STUDY, "scenarios": {"main": scenario}}, file)
-    sys.path.insert(0, str(source.SCRIPTS))  # the scripts that train import each other
     with tempfile.TemporaryDirectory(prefix="audit-try-") as folder, contextlib.chdir(folder):
         made, near = plan.make(whole), readable(plugin["file"])
         try:
             for node in made.all():
-                script = source.SCRIPTS / f"{node.stage}.py"
                 with contextlib.redirect_stderr(io.StringIO()):  # the error's sentence is enough
-                    # The function of a stage is the library's, or that of the same name in the stage's script.
-                    here.run(node, here.STAGES.get(node.stage) or runpy.run_path(str(script))[node.stage])
+                    here.run(node)
             records = collect.gathered(parameters.collect(made)["cases"])
             if failed := list(failures.lines(records)):
                 raise ValueError(failed[0])

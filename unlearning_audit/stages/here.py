@@ -1,24 +1,18 @@
 """Run a study of imported models in this process, without Snakemake and without torch."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 
-from unlearning_audit.stages import collect, cost, external, figures, meta, metrics, report, tables, verdicts
-from unlearning_audit.stages.comparisons import comparisons
-from unlearning_audit.stages.selection import select
+from unlearning_audit.stages import collect, cost, figure, function_of, meta, report, table, verdicts
 from unlearning_audit.store.files import seal, write_spec
 from unlearning_audit.study.schema import DISPLAYS
 from unlearning_audit.workflow import jobs, parameters
 from unlearning_audit.workflow.nodes import ROOT, Node, Plan
 
-#: The stages of a study of imported models, and the function of each. Each stage reads files of those before it.
-STAGES: dict[str, Callable[..., Any]] = {
-    "external": external.external, "selection": select, "metrics": metrics.metrics, "comparisons": comparisons,
-}  # fmt: skip
+#: The stages of a study of imported models. Each reads files of those before it.
+STAGES = ("external", "selection", "metrics", "comparisons")
 
 
 def make(plan: Plan, file: str, *, progress: bool) -> Path:
@@ -48,12 +42,12 @@ def judge(plan: Plan, *, progress: bool = False) -> None:
     shown = progress and (screen.is_terminal or screen.is_jupyter)
     for node in track(nodes, "scoring", console=screen, disable=not shown):
         if not Path(node.outputs["spec"]).exists():  # a job writes it last, so that it is done if this file exists
-            run(node, STAGES[node.stage])
+            run(node)
 
 
-def run(node: Node, function: Callable[..., Any]) -> None:
-    """Run one node by the ``function`` of its stage, and write its spec.json, as a job of the workflow does."""
-    used = jobs.process_time()
+def run(node: Node) -> None:
+    """Run one node by the function of its stage, and write its spec.json, as a job of the workflow does."""
+    used, function = jobs.process_time(), function_of(node.stage)
     spec = jobs.run_and_record(function, node.stage, node.settings, node.inputs, node.outputs, node.place, used)
     write_spec(node.outputs["spec"], spec)
 
@@ -77,9 +71,9 @@ def show(plan: Plan, file: str) -> Path:
         cost.cost(ledger, **shown_by["cost"], settings=parameters.cost(plan))
         verdicts.verdicts(settings=parameters.verdicts(plan), **shown_by["verdicts"])
         for name in ("headline", *plan.study.tables):
-            tables.tables(union, **parameters.shown([name], (), folder), settings=parameters.table(plan, name))
+            table.table(union, **parameters.shown([name], (), folder), settings=parameters.table(plan, name))
         for name in plan.study.figures:
-            figures.figures(union, **parameters.shown((), [name], folder), settings=parameters.figure(plan, name))
+            figure.figure(union, **parameters.shown((), [name], folder), settings=parameters.figure(plan, name))
         meta.meta(union, **shown_by["meta"], settings=parameters.meta(plan))
     html, summary = f"{folder}/report.html", f"{folder}/summary.json"
     # Files whose names begin with a point, such as seals of an earlier call, are no results.

@@ -6,7 +6,7 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.plugins import registry
 
 
-def select(
+def selection(
     data: str, splits: list[str], originals: list[str], selection: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Select vulnerable and protected samples by the metric in ``settings``, and write them to the file ``selection``;

@@ -1,6 +1,5 @@
 """What every job does around its function: fill in arguments by name, and record how an artifact was made."""
 
-import importlib
 import inspect
 import json
 import logging
@@ -74,7 +73,9 @@ def run_and_record(
     }
 
 
-def make_part(stage: str, settings: Json, inputs: Json, outputs: dict[str, str], place: Json) -> None:
+def make_part(
+    function: Callable[..., Any], stage: str, settings: Json, inputs: Json, outputs: dict[str, str], place: Json
+) -> None:
     """Make the files of one node of the plan, and write its ``spec.json``, inside the job that Snakemake runs for
     another node.
 
@@ -83,8 +84,8 @@ def make_part(stage: str, settings: Json, inputs: Json, outputs: dict[str, str],
 
     Parameters
     ----------
-    stage
-        The name of the function that makes the files, and of its module in `workflow`.
+    function
+        The function of the ``stage``, which makes the files.
     inputs, outputs
         Role → path or paths, the ``spec.json`` last.
     place
@@ -96,7 +97,6 @@ def make_part(stage: str, settings: Json, inputs: Json, outputs: dict[str, str],
             for path in files:
                 verify(path)
             return
-    function = getattr(importlib.import_module(f"unlearning_audit.workflow.{stage}"), stage)
     write_spec(record, run_and_record(function, stage, settings, inputs, outputs, place, used=process_time()))
 
 

@@ -151,17 +151,17 @@ class Plan:
         known of files: digests and lists of folders."""
         return Plan(self.study, _codes=self._codes, _contents=self._contents, _folders=self._folders)
 
-    def code(self, script: str, plugins: Sequence[Plugin]) -> str:
-        """Return the digest of a stage's script and of the plug-in files that it loads, without comments and
+    def code(self, stage: str, plugins: Sequence[Plugin]) -> str:
+        """Return the digest of a stage's code and of the plug-in files that it loads, without comments and
         docstrings. It is computed on the first call only.
 
         Files on which a plug-in ``depends``, its time limit, and the quantities that a user's metric declares count
         too.
         """
         loaded = tuple((p.kind, p.name, p.file, p.depends, p.time_limit) for p in plugins)
-        if (script, loaded) not in self._codes:
+        if (stage, loaded) not in self._codes:
             files = [registry.source_file(p.kind, p.name, p.file) for p in plugins]
-            more: list[Any] = [source.digest(source.SCRIPTS / f"{script}.py", *files)]
+            more: list[Any] = [source.of_stage(stage, *files)]
             for plugin, file in zip(plugins, files, strict=True):
                 if plugin.depends or plugin.time_limit:
                     more.append(([source.fingerprint(Path(path)) for path in plugin.depends], plugin.time_limit))
@@ -170,8 +170,8 @@ class Plan:
                 if plugin.file and plugin.kind == "metrics":
                     # The digest ignores the names of a metric's quantities, on which its results depend.
                     more.append([quantity.name for quantity in registry.quantities(plugin.name, plugin.file)])
-            self._codes[script, loaded] = hashlib.sha256(json.dumps(more).encode()).hexdigest()
-        return self._codes[script, loaded]
+            self._codes[stage, loaded] = hashlib.sha256(json.dumps(more).encode()).hexdigest()
+        return self._codes[stage, loaded]
 
     def contents(self, plugin: Plugin) -> dict[str, str]:
         """Return path → digest of the user's files of a plug-in and of the files on which it depends; {} for a plug-in

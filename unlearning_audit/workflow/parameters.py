@@ -255,7 +255,7 @@ def content(resource: str) -> str:
 def code(script: str, *more: Path) -> str:
     """Return the digest of a script, of what it imports, of ``more`` files and of the templates of tables, so that an
     edit of one of them makes the script's output anew."""
-    parts = [source.digest(source.SCRIPTS / f"{script}.py", *more), *map(content, TEMPLATES)]
+    parts = [source.of_stage(script, *more), *map(content, TEMPLATES)]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:10]
 
 

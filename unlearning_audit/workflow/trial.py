@@ -347,7 +347,7 @@ def _try_model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
 def _try_signal(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     """Read a user's signal of two trained networks, by default of digits, and return the lines of a report on its mean
     over forgotten samples, which these networks still know, and over samples that they never saw."""
-    from unlearning_audit.workflow.signals import measured
+    from unlearning_audit.workflow.measured import measured
 
     setting = (setting or digits()).within(SECONDS)
     stack = setting.stack()

@@ -30,17 +30,11 @@ def possible() -> bool:
     return sys.platform == "linux" and os.environ.get(SWITCH) != "0"
 
 
-def start(folder: str, modules: list[str]) -> str:
+def start(modules: list[str]) -> str:
     """Start a server in a process of its own, and return its name.
 
-    The server ends with this process.
-
-    Parameters
-    ----------
-    folder
-        The folder of scripts.
-    modules
-        What the server imports in advance, in this order, as a script in that folder would.
+    The server ends with this process. ``modules``: names of modules, and files, that it imports in advance, in this
+    order.
     """
     import secrets
     import subprocess
@@ -50,7 +44,7 @@ def start(folder: str, modules: list[str]) -> str:
         listening.bind(f"\0{name}")  # no file, so that nothing is left however the server ends
         listening.listen(64)  # from now on requests wait until it is ready
         subprocess.Popen(
-            [sys.executable, "-P", __file__, "--serve", str(listening.fileno()), str(os.getpid()), folder, *modules],
+            [sys.executable, "-P", __file__, "--serve", str(listening.fileno()), str(os.getpid()), *modules],
             env={**os.environ, **ENVIRONMENT}, pass_fds=[listening.fileno()], stdin=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip
@@ -105,43 +99,36 @@ def is_own(connection: socket.socket) -> bool:
     return int.from_bytes(peer[4:8], sys.byteorder) == os.getuid()
 
 
-def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]) -> None:
+def serve(listening: socket.socket, parent: int, modules: list[str]) -> None:
     """Answer requests on ``listening``: run each requested script in a fork of this process. The server ends with its
     ``parent``.
 
-    Between requests, ``modules`` are imported one after the other, so that forks have them already; ``folder`` holds
-    the scripts. A request for a script that is among ``modules`` waits for its import. Requests by other users are
-    ignored.
+    Before and between requests, ``modules`` are imported one after the other, so that forks have them already. Requests
+    by other users are ignored.
     """
     import contextlib
     import gc
     import importlib
+    import runpy
     import select
-
-    def load() -> None:
-        """Import the next of the ``modules``, as a script in ``folder`` would."""
-        sys.path[:] = [folder, *path]
-        with contextlib.suppress(Exception):  # a job that needs it fails with its own error
-            importlib.import_module(modules.pop(0))
-        for script in scripts:  # not kept: a job imports the scripts in its own folder
-            sys.modules.pop(script, None)
 
     end_with_parent()
     if os.getppid() != parent:
         sys.exit()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for forks
     gc.disable()  # what is imported stays
-    path, scripts = sys.path[:], [file.removesuffix(".py") for file in os.listdir(folder)]
+    path = sys.path[:]
     while True:
-        if modules and not select.select([listening], [], [], 0)[0]:  # no request is waiting
-            load()
-            continue
+        if modules:
+            with contextlib.suppress(Exception):  # a job that needs it fails with its own error
+                name = modules.pop(0)
+                runpy.run_path(name) if name.endswith(".py") else importlib.import_module(name)
+            if not select.select([listening], [], [], 0)[0]:  # no request is waiting
+                continue
         client = listening.accept()[0]
         with contextlib.suppress(OSError, ValueError):  # who asked has gone, or the system has no process left
             head, files, *_ = socket.recv_fds(client, 8, 3)
             request = json.loads(client.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL))
-            while request[0][0].split(".")[-2] in modules:  # Snakemake's copy of the script: …/tmp1234.train.py
-                load()
             if is_own(client) and os.fork() == 0:
                 listening.close()
                 gc.freeze()
@@ -222,7 +209,7 @@ def end_with_parent() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--serve":
-        serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
+        serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]), sys.argv[4:])
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # to end without a traceback
     status = ask(sys.argv[1], sys.argv[2:])
     if status is None:

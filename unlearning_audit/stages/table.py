@@ -8,7 +8,7 @@ from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.tables import formats, grid
 
 
-def tables(metrics: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
+def table(metrics: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
     """Write the table that ``settings`` describe, from the numbers in ``metrics``. If it names a paper's table, the
     paper's numbers stand beside ours."""
     naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too

@@ -8,7 +8,7 @@ from unlearning_audit.report import naming, style
 from unlearning_audit.report.lookup import Numbers
 
 
-def figures(metrics: str, svg: str, png: str, settings: dict[str, Any]) -> None:
+def figure(metrics: str, svg: str, png: str, settings: dict[str, Any]) -> None:
     """Draw the figure of ``settings["figure"]`` from the numbers in ``metrics``, by the module that its kind names."""
     naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
     cases = settings["cases"]
