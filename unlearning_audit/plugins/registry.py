@@ -98,18 +98,12 @@ def source_file(kind: str, name: str, file: str | None = None) -> Path:
     Raises ValueError with one sentence if there is no such file.
     """
     if file is None:
-        return _shipped(kind, name)
+        if name not in names(kind):
+            raise ValueError(f"{name!r} is not one of the {kind}: {', '.join(names(kind))}")
+        return LIBRARY / kind / f"{name}.py"
     if not Path(file).is_file():
         raise ValueError(no_file(file))
     return Path(file).resolve()
-
-
-@functools.cache
-def _shipped(kind: str, name: str) -> Path:
-    """Return the library's own file of a plug-in. Raises ValueError if the library does not have it."""
-    if name not in names(kind):
-        raise ValueError(f"{name!r} is not one of the {kind}: {', '.join(names(kind))}")
-    return LIBRARY / kind / f"{name}.py"
 
 
 def no_file(file: str | Path) -> str:
@@ -296,17 +290,10 @@ def printed(model: Any) -> str:
 def load(kind: str, name: str, file: str | None = None) -> Module:
     """Import and return the module that defines ``name``. Raises ValueError if it is unknown or incomplete, or if its
     import fails."""
-    if file is None:
-        return _load_shipped(kind, name)
     path = source_file(kind, name, file)
+    if file is None:
+        return cast(Module, importlib.import_module(f"unlearning_audit.{kind.replace('/', '.')}.{name}"))
     return _load(kind, path, path.stat().st_mtime_ns)
-
-
-@functools.cache
-def _load_shipped(kind: str, name: str) -> Module:
-    """Import and return a module of the library. Raises ValueError if the library does not have it."""
-    _shipped(kind, name)  # only because it raises for an unknown name
-    return cast(Module, importlib.import_module(f"unlearning_audit.{kind.replace('/', '.')}.{name}"))
 
 
 class _Uncached(SourceFileLoader):

@@ -79,9 +79,7 @@ class Campaign:
             models = np.flatnonzero(membership.block == block)
             self.pairs.append(membership[models])
             self.stacks.append(stack.take(models))
-        self.splits = [self._new_file("membership", pair) for pair in range(len(self.pairs))]
-        for of_pair, path in zip(self.pairs, self.splits, strict=True):
-            of_pair.write(path)
+        self.splits = [self._written(of_pair, "membership", pair) for pair, of_pair in enumerate(self.pairs)]
         self.originals, self.retrained = (self._split_by_pair(path, membership) for path in (originals, retrained))
         # For each setting of the method: one file of logits per pair that it has unlearned, and the seconds it took.
         self.unlearned: dict[int, list[str]] = {}
@@ -153,9 +151,8 @@ class Campaign:
         seconds = run_method(stack, unlearn, Rows.where(membership.forget), Rows.where(membership.retain), self.file)
         # Seconds that the method spared by reusing an earlier trial's Fisher information count as spent.
         self.seconds[number] = self.seconds.get(number, 0.0) + seconds + stack.spared
-        path = self._new_file(f"trial{number}", pair)
-        Logits(index=np.arange(len(self.data.y)), y=self.data.y, logits=stack.logits()).write(path)
-        return path
+        logits = Logits(index=np.arange(len(self.data.y)), y=self.data.y, logits=stack.logits())
+        return self._written(logits, f"trial{number}", pair)
 
     def _measured(self, trial: Trial, files: list[str]) -> Trial:
         """Return the trial with its distance from retraining, the standard error of this distance, and its loss of
@@ -221,17 +218,16 @@ class Campaign:
         paths."""
         whole, files = Logits.read(path, len(membership.seed)), []
         for pair, block in enumerate(np.unique(membership.block)):
-            files.append(self._new_file(Path(path).parent.name, pair))
-            logits = whole.logits[membership.block == block]
-            Logits(index=whole.index, y=whole.y, logits=logits).write(files[-1])
+            of_pair = replace(whole, logits=whole.logits[membership.block == block])
+            files.append(self._written(of_pair, Path(path).parent.name, pair))
         return files
 
-    def _new_file(self, name: str, pair: int) -> str:
-        """Make a new folder ``name``-``pair`` for one pair of models, and return the path of a file to be written in
-        it: "membership.npz" if the ``name`` is "membership", otherwise "logits.npz"."""
-        folder = self.folder / f"{name}-{pair}"
-        folder.mkdir()
-        return str(folder / ("membership.npz" if name == "membership" else "logits.npz"))
+    def _written(self, arrays: Logits | Membership, name: str, pair: int) -> str:
+        """Write the memberships or logits of one pair of models to a new file in a folder ``name``-``pair``, and return
+        its path."""
+        path = self.folder / f"{name}-{pair}" / "arrays.npz"
+        arrays.write(path)
+        return str(path)
 
 
 def _margin(read: Read) -> float:
