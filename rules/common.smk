@@ -2,8 +2,9 @@ import threading
 from functools import cache
 from pathlib import Path
 
-from unlearning_audit.plugins import registry, source
+from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import DISPLAYS, OUTPUTS
+from unlearning_audit.workflow import jobs
 from unlearning_audit.workflow.forecast import rates
 from unlearning_audit.workflow.progress import HEAVY
 
@@ -134,7 +135,7 @@ def libraries():
         "pyarrow.parquet",
     ]
     modules += [
-        str(source.file_of_stage(r.name))
+        str(jobs.file_of(r.name))
         for r in workflow.rules
         if r.name in needed and r.script
     ]

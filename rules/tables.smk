@@ -56,5 +56,5 @@ for name, (category, level, further) in SHOWN.items():
 # `snakemake --list-rules` describes a rule by the first sentence of its stage.
 for listed in workflow.rules:
     if listed.name in {*OUTPUTS, *SHOWN}:
-        text = source.file_of_stage(listed.name).read_text(encoding="utf-8")
+        text = jobs.file_of(listed.name).read_text(encoding="utf-8")
         listed.docstring = " ".join(text.split('"""')[1].partition("\n\n")[0].split())

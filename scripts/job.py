@@ -9,9 +9,8 @@ from typing import Any
 import library  # noqa: F401 (the library is found by it)
 
 from unlearning_audit.plugins.guard import MachineError, of_machine
-from unlearning_audit.stages import function_of
 from unlearning_audit.store.files import seal, unwritable, write_spec
-from unlearning_audit.workflow.jobs import arguments_of, make_part, run_and_record
+from unlearning_audit.workflow.jobs import arguments_of, function_of, make_part, run_and_record
 
 
 def run(job: Any) -> None:

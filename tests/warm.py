@@ -9,9 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from unlearning_audit.plugins import source
 from unlearning_audit.study.schema import DISPLAYS, STAGES
-from unlearning_audit.workflow import warm
+from unlearning_audit.workflow import jobs, warm
 
 #: What the process does: it imports what ``python -m snakemake`` imports before it reads its arguments and, of others'
 #: modules, while it reads a workflow; then it forks for each request, and sends the status back. It ends with the one
@@ -58,7 +57,7 @@ def server(scripts: Path) -> str:
     """The name of a warm process (`unlearning_audit.workflow.warm`) that has imported what ``scripts`` import, for all
     runs of this process to share. It ends with it."""
     if scripts not in _servers:
-        files = [scripts / "library.py", *map(source.file_of_stage, (*STAGES, *DISPLAYS, "report", "failures"))]
+        files = [scripts / "library.py", *map(jobs.file_of, (*STAGES, *DISPLAYS, "report", "failures"))]
         _servers[scripts] = warm.start(["numpy", "snakemake.script", *map(str, files), *LATER])
     return _servers[scripts]
 

@@ -10,10 +10,9 @@ from collections import Counter
 from pathlib import Path
 
 from unlearning_audit import ROOT
-from unlearning_audit.plugins import source
 from unlearning_audit.study import reading
 from unlearning_audit.study.schema import STAGES
-from unlearning_audit.workflow import plan
+from unlearning_audit.workflow import jobs, plan
 
 PICTURE = ROOT / "docs" / "pipeline.svg"
 
@@ -26,7 +25,7 @@ LAST = {"report": ("metrics", "comparisons")}
 
 def captions() -> dict[str, str]:
     """Return stage → the first clause of its docstring."""
-    texts = {stage: source.file_of_stage(stage).read_text(encoding="utf-8") for stage in (*STAGES, *LAST)}
+    texts = {stage: jobs.file_of(stage).read_text(encoding="utf-8") for stage in (*STAGES, *LAST)}
     docstrings = {name: ast.get_docstring(ast.parse(text)) or "" for name, text in texts.items()}
     return {name: re.split(r"[,;:.]", " ".join(text.split()), maxsplit=1)[0] for name, text in docstrings.items()}
 

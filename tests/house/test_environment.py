@@ -13,7 +13,7 @@ import yaml
 from packaging.requirements import Requirement
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.study.schema import DISPLAYS, STAGES
-from unlearning_audit.workflow import versions
+from unlearning_audit.workflow import jobs, versions
 
 ROOT = source.SCRIPTS.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -61,7 +61,7 @@ def test_an_environment_pins_what_the_project_pins(name):
 
 @pytest.mark.parametrize(("script", "environment"), scripts())
 def test_an_environment_has_what_its_scripts_import(script, environment):
-    files = [source.SCRIPTS / "job.py", source.file_of_stage(script)]
+    files = [source.SCRIPTS / "job.py", jobs.file_of(script)]
     files += [path for kind in LOADED.get(script, ()) for path in (registry.LIBRARY / kind).glob("*.py")]
     files += (registry.LIBRARY / "report" / "figures").glob("*.py") if script == "figure" else ()
     imported = {name.split(".")[0] for path in source.modules(*files) for name in imports(path)}

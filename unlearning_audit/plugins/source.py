@@ -144,17 +144,6 @@ def digest(*files: Path) -> str:
     return hashlib.sha256("\0".join(sorted(digests)).encode()).hexdigest()
 
 
-def file_of_stage(stage: str) -> Path:
-    """Return the file that defines the function of a ``stage``: its script, or a file in ``stages/``."""
-    script = SCRIPTS / f"{stage}.py"
-    return script if script.exists() else LIBRARY / LIBRARY_NAME / "stages" / script.name
-
-
-def of_stage(stage: str, *files: Path) -> str:
-    """Return the digest of what runs in the jobs of a ``stage``, and of further ``files``."""
-    return digest(SCRIPTS / "job.py", file_of_stage(stage), *files)
-
-
 def _name_below(path: Path, folders: list[Path]) -> str:
     """Return a file's path below the first of the ``folders`` that holds it, or else below its own import root."""
     folder = next((folder for folder in folders if path.is_relative_to(folder)), imports.import_root(path))

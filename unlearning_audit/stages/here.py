@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-from unlearning_audit.stages import collect, cost, figure, function_of, meta, report, table, verdicts
+from unlearning_audit.stages import collect, cost, figure, meta, report, table, verdicts
 from unlearning_audit.store.files import seal, write_spec
 from unlearning_audit.study.schema import DISPLAYS
 from unlearning_audit.workflow import jobs, parameters
@@ -47,7 +47,7 @@ def judge(plan: Plan, *, progress: bool = False) -> None:
 
 def run(node: Node) -> None:
     """Run one node by the function of its stage, and write its spec.json, as a job of the workflow does."""
-    used, function = jobs.process_time(), function_of(node.stage)
+    used, function = jobs.process_time(), jobs.function_of(node.stage)
     spec = jobs.run_and_record(function, node.stage, node.settings, node.inputs, node.outputs, node.place, used)
     write_spec(node.outputs["spec"], spec)
 

@@ -7,15 +7,29 @@ import os
 import platform
 import re
 import resource
+import runpy
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import unlearning_audit
 from unlearning_audit.store import folders
 from unlearning_audit.store.files import ArtifactError, Json, checksum, node_of, paths_in, verify, write_spec
 from unlearning_audit.workflow.versions import VERSIONS
+
+
+def file_of(stage: str) -> Path:
+    """Return the file that defines the function of a ``stage``: its script, or a file of the library's stages."""
+    script = unlearning_audit.ROOT / "scripts" / f"{stage}.py"
+    return script if script.exists() else Path(__file__).parents[1] / "stages" / script.name
+
+
+def function_of(stage: str) -> Callable[..., Any]:
+    """Return the function of a stage, which has the stage's name."""
+    function: Callable[..., Any] = runpy.run_path(str(file_of(stage)))[stage]
+    return function
 
 
 def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values: Mapping[str, Any]) -> Json:

@@ -16,6 +16,7 @@ from unlearning_audit.plugins import registry, source
 from unlearning_audit.store.folders import OF_JOB
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.study.schema import OUTPUTS, STAGES, Scenario, Study
+from unlearning_audit.workflow import jobs
 
 ROOT = "results"
 
@@ -161,7 +162,7 @@ class Plan:
         loaded = tuple((p.kind, p.name, p.file, p.depends, p.time_limit) for p in plugins)
         if (stage, loaded) not in self._codes:
             files = [registry.source_file(p.kind, p.name, p.file) for p in plugins]
-            more: list[Any] = [source.of_stage(stage, *files)]
+            more: list[Any] = [code_of(stage, *files)]
             for plugin, file in zip(plugins, files, strict=True):
                 if plugin.depends or plugin.time_limit:
                     more.append(([source.fingerprint(Path(path)) for path in plugin.depends], plugin.time_limit))
@@ -271,6 +272,11 @@ def _needs_own_job(folder: Path, maker: Node) -> bool:
     had_own_job = (folder / "log.txt").exists()  # only a job of its own writes a log beside its results
     maker_done, done = Path(maker.outputs["spec"]).exists(), (folder / "spec.json").exists()
     return had_own_job or (maker_done and not done)
+
+
+def code_of(stage: str, *files: Path) -> str:
+    """Return the digest of what runs in the jobs of a ``stage``, and of further ``files``."""
+    return source.digest(source.SCRIPTS / "job.py", jobs.file_of(stage), *files)
 
 
 def terms(*plugins: Plugin) -> dict[str, Any]:

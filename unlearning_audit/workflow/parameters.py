@@ -13,7 +13,7 @@ from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.guard import readable
 from unlearning_audit.study.schema import Scenario
 from unlearning_audit.workflow import compared
-from unlearning_audit.workflow.nodes import CaseFiles, Plan
+from unlearning_audit.workflow.nodes import CaseFiles, Plan, code_of
 
 CAPTIONS = unlearning_audit.ROOT / "resources" / "captions"
 #: Templates of tables, in resources/.
@@ -255,7 +255,7 @@ def content(resource: str) -> str:
 def code(script: str, *more: Path) -> str:
     """Return the digest of a script, of what it imports, of ``more`` files and of the templates of tables, so that an
     edit of one of them makes the script's output anew."""
-    parts = [source.of_stage(script, *more), *map(content, TEMPLATES)]
+    parts = [code_of(script, *more), *map(content, TEMPLATES)]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:10]
 
 
