@@ -247,9 +247,16 @@ def compare_(
     csv: Annotated[str, typer.Option(help="write the table to this file")] = "compare.csv",
 ) -> None:
     """Say which verdicts differ between finished studies, why, and whether they rank methods alike."""
-    from unlearning_audit.command.compare import run
+    from unlearning_audit.report import compare, ending
+    from unlearning_audit.store import tables
 
-    run(folders, csv)
+    if len(folders) < 2:
+        raise ValueError("compare: give at least two folders, such as audit compare results/a results/b")
+    studies = [compare.read(folder) for folder in folders]
+    shared = compare.compare(studies)
+    tables.write_rows(csv, shared, ("method", *compare.names(studies), "why"))
+    print(compare.text(studies, shared, ending.terminal_width()))
+    print(f"Table: {csv}")
 
 
 @app.command(rich_help_panel=RESULTS, epilog="audit why before.yaml mine.yaml")

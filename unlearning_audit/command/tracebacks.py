@@ -12,11 +12,10 @@ def of(plan: Plan) -> list[str]:
     """Return a text for each different traceback in the logs of a plan's jobs: the first job that has it, its log, and
     the traceback. [] if no log has one."""
     texts: dict[str, str] = {}
-    for stage, nodes in plan.nodes.items():
-        for name, node in nodes.items():
-            log = Path(node.outputs["spec"]).with_name("log.txt")
-            if traceback := last(log):  # shown with the node's name, without the key at its end
-                texts.setdefault(traceback, f"{stage} {name.rsplit('-', 1)[0]} ({log}):\n{traceback}")
+    for node in plan.all():
+        log = Path(node.outputs["spec"]).with_name("log.txt")
+        if traceback := last(log):
+            texts.setdefault(traceback, f"{node.stage} {node.label} ({log}):\n{traceback}")
     return list(texts.values())
 
 

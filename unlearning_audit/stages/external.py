@@ -4,34 +4,10 @@ read."""
 import sys
 from typing import Any
 
-from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.arrays import Logits
 from unlearning_audit.evaluation.external import placeholder, read
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.store.files import FailedError, write_failure
-
-
-def population(files: dict[str, str], settings: dict[str, Any]) -> tuple[Data, Membership, Logits | Published]:
-    """Return the data, the memberships and the logits of one population (such as target or retrain) of imported models.
-
-    Parameters
-    ----------
-    files
-        Role → path. Without "data" in ``settings`` they are arrays of logits or published results, which are read; with
-        it, they are checkpoints, whose models are evaluated.
-
-    Raises
-    ------
-    ValueError
-        If the files do not fit each other.
-    """
-    if "data" not in settings:
-        return read(files, settings["population"])
-    from unlearning_audit.workflow.external_models import outputs_of  # imports torch, which logits do not need
-
-    return outputs_of(
-        files, settings["population"], settings["data"], settings["model"], settings["seed"],
-        generations=settings["generations"],
-    )  # fmt: skip
 
 
 def external(
@@ -48,12 +24,21 @@ def external(
     data, membership, logits
         The paths to write to.
     settings
-        As `population` takes them.
+        The population, such as target or retrain. With "data", the files are checkpoints, whose models are evaluated;
+        otherwise they are arrays of logits or published results, which are read.
     place
         "files": role → path to read from.
     """
+    files, kind = place["files"], settings["population"]
+    answers: Logits | Published
     try:
-        samples, members, answers = population(place["files"], settings)
+        if "data" in settings:
+            from unlearning_audit.workflow.external_models import outputs_of  # imports torch, which logits do not need
+
+            options = {name: settings[name] for name in ("data", "model", "seed", "generations")}
+            samples, members, answers = outputs_of(files, kind, **options)
+        else:
+            samples, members, answers = read(files, kind)
     except ValueError as error:
         print(error, file=sys.stderr)
         samples, members = placeholder()  # without models

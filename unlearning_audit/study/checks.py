@@ -1,8 +1,5 @@
 """Checks across fields: combinations that are valid field by field but contradict each other."""
 
-import functools
-import json
-import os
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -59,24 +56,10 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
         advice = "give a file or folder relative to the working directory"
         raise StudyError((*where, "path"), f"{path!r} does not exist; {advice}")
     if plugin.file is None and plugin.defines("problem"):
-        stat = Path(str(path)).stat()
-        problem = _contradiction(plugin.name, json.dumps(plugin.options), os.getcwd(), (stat.st_mtime_ns, stat.st_size))
+        problem = plugin.module.problem(plugin.form(**plugin.options), Path())
         if problem is not None:
             option, sentence = problem
             raise StudyError((*where, option), sentence)
-
-
-@functools.cache
-def _contradiction(name: str, options: str, folder: str, stamp: tuple[int, int]) -> tuple[str, str] | None:
-    """Return (option of a data source of the library that its files contradict, a sentence about it); None if they
-    agree.
-
-    ``options`` is JSON. ``folder`` and ``stamp`` (time and size of the file) are only keys of the cache, by which a
-    file that several variants of a scenario use is read once.
-    """
-    module = registry.load("data", name)
-    problem: tuple[str, str] | None = module.problem(module.Options(**json.loads(options)), Path())
-    return problem
 
 
 def _check_tuning(scenario: Scenario) -> None:

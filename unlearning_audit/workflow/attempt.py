@@ -26,9 +26,8 @@ def guard_model(settings: Json, place: Json) -> AbstractContextManager[Any]:
     place
         "file": the file of the user's own model, or None.
     """
-    if not place.get("file"):
-        return nullcontext()
-    return guard(registry.source_file("models", settings["model"], place["file"]))
+    file = place.get("file")
+    return guard(registry.source_file("models", settings["model"], file)) if file else nullcontext()
 
 
 def run_method(

@@ -44,10 +44,10 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     Returns ``unit``, the population with fewer blocks; ``from``, the earlier numbers of blocks; and ``to``, the present
     one. If only some of the scenario's methods have earlier verdicts, ``methods`` lists the ones that have.
     """
-    folder = Path(comparison.outputs["spec"]).parent
-    label = folder.name.rpartition("-")[0]  # the name without the key
-    former = [name for name in plan.folders("comparisons").get(label, []) if name not in plan.nodes["comparisons"]]
-    planned = _draws(compared.origins(plan.nodes["comparisons"][folder.name])) if former else {}
+    nodes = plan.nodes["comparisons"]
+    node = nodes[Path(comparison.outputs["spec"]).parent.name]
+    former = [name for name in plan.folders("comparisons").get(node.label, []) if name not in nodes]
+    planned = _draws(compared.origins(node)) if former else {}
     sizes: dict[str, set[int]] = {}  # population → its numbers of blocks in earlier comparisons
     judged: set[str] = set()  # methods with earlier verdicts
     for name in former:

@@ -272,8 +272,7 @@ def _try_method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
     logits, before, retrained = stack.logits(), setting.evaluate(stack), stack.copy()
     retrained.reset("retrain")  # new weights, drawn for retraining
     retrained.train(retain)
-    module = plugin.module
-    options = module.Options(**plugin.options)
+    module, options = plugin.module, plugin.form(**plugin.options)
     seconds = run_method(
         stack, lambda *given: registry.call("methods", module, "unlearn", *given, options), forget, retain, file
     )
