@@ -50,7 +50,7 @@ def test_scores_and_the_swap_test_are_those_of_the_workflow(workdir):
     data, *lists = (f"native/{name}.npz" for name in ("data", "membership", "originals", "unlearned"))
     native = Evaluation(data, *([path] for path in lists), scores_file="scores.parquet")
     attacks = {name: {"name": name, "options": {}} for name in sorted(ATTACKS)}
-    tables.write_scores("scores.parquet", scoring.score(native, attacks).columns)
+    tables.write_scores("scores.parquet", *scoring.score(native, attacks))
     sets = {name: [n for n in swap.ATTACK_SETS["adaptive"] if n in ATTACKS] for name in ("paper_set", "adaptive_set")}
     expected = call.rows(swap, native, {**sets, "bootstrap": 1000, "seed": 0})
     assert same(expected, rows, "q", "advantage", "auc") > 30

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation import mistakes, plausibility
-from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.logits import checksums
@@ -90,45 +89,27 @@ def measure(
         # A FailedError names the part that failed; logits that are not finite mean that models diverged.
         return Numbers([Failure(getattr(error, "part", "diverged"), "", str(error))])
     rows: list[Row | Failure] = [Failure("attack", name, error) for name, error in evaluation.failed_attacks.items()]
-    refused, doubts = ("", []) if published else refusal_and_doubts(evaluation)
+    check = plausibility.refusal_and_doubts if evaluation.imported else mistakes.refusal_and_doubts
+    refused, doubts = ("", []) if published else check(evaluation)
     if refused:  # no metric is computed from impossible logits
         rows, metrics = [Failure("method", "", refused)], {}
     rows += [Row("remark", note=text) for text in evaluation.sentences]
-    rows += [Row("doubt", note=text) for text in doubts]
+    rows += [Row("doubt", note=text) for text in doubts if text]
     numbers = Numbers(rows)
     for key, entry in metrics.items():
         # A metric of the library reads either logits or published scores.
         if key not in files and ("published" in registry.declared("metrics", entry["name"])) != bool(published):
             continue
-        result, first_row, first_record = known.get(key), len(numbers.rows), len(numbers.records)
-        if result is None:
-            started = time.perf_counter()
-            result = evaluate(key, entry, files.get(key), evaluation, terms.get(key, {}))
-            result.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
+        started, first_row, first_record = time.perf_counter(), len(numbers.rows), len(numbers.records)
+        result = known.get(key) or evaluate(key, entry, files.get(key), evaluation, terms.get(key, {}))
+        seconds = result.parts[key]["seconds"] if key in known else round(time.perf_counter() - started, 3)
         numbers.rows.extend(result.rows)
         numbers.effects.update(result.effects)
         numbers.records.extend(result.records)
         if not any(isinstance(row, Failure) for row in result.rows):
-            numbers.parts[key] = {
-                "rows": [first_row, len(numbers.rows)], "records": [first_record, len(numbers.records)],
-                "effects": [*result.effects], "seconds": result.parts[key]["seconds"],
-            }  # fmt: skip
+            lines = {"rows": [first_row, len(numbers.rows)], "records": [first_record, len(numbers.records)]}
+            numbers.parts[key] = {**lines, "effects": [*result.effects], "seconds": seconds}
     return numbers
-
-
-def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
-    """Return why the logits of an evaluation cannot be used ("" if they can), and a list of warnings about them.
-
-    Imported logits are checked for what is impossible. Models that were trained here are checked for a method that
-    mixed models or exchanged forgotten and retained samples, if there are models before unlearning.
-    """
-    if evaluation.imported:
-        return plausibility.refusal_and_doubts(evaluation)
-    before, after = evaluation.group("original"), evaluation.unlearned_files
-    if before is None or len(before.files) != len(after) or before.files == after:
-        return "", []
-    refused, doubt = mistakes.mixture(evaluation, Group(evaluation, before.files), Group(evaluation, after))
-    return refused, list(filter(None, [doubt, mistakes.exchanged(evaluation, before)]))
 
 
 def evaluate(key: str, entry: Entry, file: str | None, evaluation: Evaluation, terms: Entry) -> Numbers:

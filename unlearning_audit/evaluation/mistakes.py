@@ -1,5 +1,7 @@
 """Mistakes of a method: mixed models, or forget and retained samples exchanged."""
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.special
 
@@ -17,6 +19,18 @@ JUDGED = 2000
 
 #: Advice for a method that mixes models.
 REQUIREMENT = "a method must change every model by itself, and the first dimension of what it edits counts the models"
+
+
+def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
+    """Return why the logits of an evaluation cannot be used ("" if they can), and a list of warnings about them, some
+    of them "": whether a method mixed models, or exchanged forgotten and retained samples. Nothing is known without
+    models before unlearning that match the audited ones."""
+    before, after = evaluation.group("original"), evaluation.audited
+    if before is None or evaluation.unlike("original", before) or before.files == after.files:
+        return "", []
+    # Of models that were trained here, the adversary's are compared too.
+    refused, doubt = mixture(evaluation, *(replace(group, models=None) for group in (before, after)))
+    return refused, [doubt, exchanged(evaluation, before)]
 
 
 def mixture(evaluation: Evaluation, before: Group, after: Group) -> tuple[str, str]:

@@ -33,16 +33,13 @@ CONTENTS = {
 
 def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
     """Return why the logits of imported models are impossible, in one sentence ("" if they are possible), and sentences
-    about what is implausible but possible.
+    about what is implausible but possible, some of them "".
 
     Logits are refused if two groups hold identical models, if columns are in another order than labels, if the sign is
     wrong, or if a method mixed models.
     """
-    groups, before = populations(evaluation), evaluation.group("original")
-    mixed, doubts = "", list[str]()
-    if before and not evaluation.unlike("original", before) and before.files != evaluation.unlearned_files:
-        mixed, doubt = mistakes.mixture(evaluation, before, evaluation.audited)
-        doubts = [doubt, mistakes.exchanged(evaluation, before)]
+    groups = populations(evaluation)
+    mixed, doubts = mistakes.refusal_and_doubts(evaluation)
     wrong = {name: _wrong_columns(group) for name, group in groups.items()}
     sentence = next(filter(None, wrong.values()), "")
     # The sentence of `_wrong_columns` leaves a place for the names of all groups that it is about.
@@ -51,7 +48,7 @@ def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
         doubts += _doubts(title(evaluation, name), group, columns_right=not wrong[name])
     identical, nearly = _shared(evaluation, groups)
     refused = next(filter(None, (*identical, sentence.format(names=names), mixed)), "")
-    return refused, list(filter(None, doubts + nearly))
+    return refused, doubts + nearly
 
 
 def _wrong_columns(population: Group) -> str:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,22 +28,6 @@ OTHER_SAMPLES = (
 Entry = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Scores:
-    """The scores of attacks.
-
-    Parameters
-    ----------
-    columns
-        Attack, form, model, index, role, score, decision, all [rows].
-    failed
-        Attack → why it has no scores.
-    """
-
-    columns: dict[str, np.ndarray]
-    failed: dict[str, str]
-
-
 def score(
     evaluation: Evaluation,
     attacks: Mapping[str, Entry],
@@ -54,7 +37,7 @@ def score(
     files: Mapping[str, str] | None = None,
     terms: Mapping[str, Entry] | None = None,
     known: Mapping[tuple[str, str], dict[str, np.ndarray]] | None = None,
-) -> Scores:
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Score the audited models of ``evaluation`` by ``attacks``, each in all of its forms.
 
     An attack that fails loses its own scores only.
@@ -78,8 +61,10 @@ def score(
 
     Returns
     -------
-    Scores
-        The scores of all attacks, and why others have none.
+    columns : dict
+        Attack, form, model, index, role, score and decision, all [rows].
+    failed : dict
+        Attack → why it has no scores.
 
     Raises
     ------
@@ -104,7 +89,7 @@ def score(
             failed[name] = str(error)  # NoAnswerError: the models lack a signal that the attack reads
             print(error, file=sys.stderr)
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
-    return Scores(columns or tables.no_scores(), failed)
+    return columns or tables.no_scores(), failed
 
 
 def _run(

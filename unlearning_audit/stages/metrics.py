@@ -107,17 +107,17 @@ def _scored(
             known |= {key: columns for key, columns in read(folder / "scores.parquet").items() if key[0] == name}
             evaluation.missing |= part["missing"]
     try:
-        made = score(
+        columns, failed = score(
             evaluation, settings["attacks"], seed=settings["seed"], own_rows=settings.get("own_rows", False),
             files=place["files"], terms=place["terms"], known=known,
         )  # fmt: skip
     except NoAnswerError:  # metrics find this too, and report it
         tables.write_scores(path, tables.no_scores())
         return {}, {}
-    tables.write_scores(path, made.columns, made.failed)
+    tables.write_scores(path, columns, failed)
     reusable = {}  # without attacks that failed as a whole, which other jobs try again
     for name in settings["attacks"]:
-        if name not in made.failed:
+        if name not in failed:
             missing = {key: why for key, why in evaluation.missing.items() if key.partition("/")[0] == name}
             reusable[place["keys"][name]] = {"missing": missing}
     return reusable, evaluation.missing

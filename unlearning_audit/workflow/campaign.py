@@ -191,8 +191,8 @@ class Campaign:
         the logits ``files``, one per pair, and from the scores of attacks on them. If the objective is accuracy, a
         metric's effects are those of its accuracies."""
         evaluation, path = self._evaluation(files, None), str(self.folder / "scores.parquet")
-        scores = scoring.score(evaluation, self.settings["attacks"], seed=evaluation.seed)
-        tables.write_scores(path, scores.columns)
+        columns, _ = scoring.score(evaluation, self.settings["attacks"], seed=evaluation.seed)
+        tables.write_scores(path, columns)
         evaluation = self._evaluation(files, path)  # the same one with the scores, which metrics read
         effects: dict[str, Any] = {}
         for entry in self.settings["metrics"].values():
