@@ -269,36 +269,32 @@ def _files_of(kind: str, folder: Path, above: list[Path], donors: list[Path]) ->
     if (folder / PUBLISHED).is_file():
         return {"published": folder / PUBLISHED}
     _refuse_unknown_arrays(folder, ARRAYS)
+    models = checkpoints(folder)
+    if not models and not (folder / "logits.npy").exists():
+        raise ValueError(_formats.instead_of_logits(folder))
+    required = {"labels", "forget"} - {"forget" if kind == "shadow_original" else "", "labels" if models else ""}
     places = {"logits": [folder]}  # array → the folders in which it may lie, the first of which counts
     places |= {name: [folder, *above] for name in SAMPLE_FILES}
     places |= {name: [folder, *donors] for name in MODEL_FILES}
-    candidates = {name: [place / f"{name}.npy" for place in folders] for name, folders in places.items()}
-    existing = [path for paths in candidates.values() for path in paths if path.exists() or path.is_symlink()]
-    for path in existing:
-        if not path.is_file():  # ignoring it would change the meaning
-            raise ValueError(f"{path}: this is a folder or a broken link, not a file; save the array with numpy.save")
-    files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}
-    models = checkpoints(folder)
-    files |= {f"checkpoint_{number}": path for number, path in enumerate(models)}
     # A missing file of original or retrained models is reported in the folder that all populations share, and not in
     # the first population without it.
     belongs = {name: folders[-1] if kind in SHARED[:3] else folder for name, folders in places.items()}
-    required = ["labels"] if kind == "shadow_original" else ["labels", "forget"]
-    if files["logits"] is None and not models:
-        raise ValueError(_formats.instead_of_logits(folder))
-    for name in ARRAYS[1:]:  # all but logits
-        sentence = _formats.other_format(name, places[name], also_text=name in required)
-        if files[name] is None and sentence:
+    files = {f"checkpoint_{number}": path for number, path in enumerate(models)}
+    for name, folders in places.items():
+        paths = [place / f"{name}.npy" for place in folders]
+        path = next((path for path in paths if path.exists() or path.is_symlink()), None)
+        if path and not path.is_file():  # ignoring it would change the meaning
+            raise ValueError(f"{path}: this is a folder or a broken link, not a file; save the array with numpy.save")
+        if path:
+            files[name] = path
+        elif name != "logits" and (sentence := _formats.other_format(name, folders, also_text=name in required)):
             raise ValueError(sentence)
-    if models:
-        required.remove("labels")  # beside models, labels come with the study's data
-    for name in required:
-        if files[name] is None:
+        elif name in required:
             raise ValueError(f"{belongs[name] / name}.npy: this file is missing; save it with numpy.save")
     # Which samples are retained is read from train or heldout. If every sample is to be forgotten, none is retained.
-    no_membership, forget = files["train"] is None and files["heldout"] is None, files["forget"]
-    if no_membership and not (forget and headers.open_array("forget", forget).all()):
+    forget = files.get("forget")
+    if not files.keys() & {"train", "heldout"} and not (forget and headers.open_array("forget", forget).all()):
         raise ValueError(
             f"{belongs['train']}/train.npy: this file is missing, and so is heldout.npy; one of the two must be there"
         )
-    return {name: path for name, path in files.items() if path is not None}
+    return files
