@@ -1,8 +1,11 @@
 """Views are variants of samples: what is wrong with them is told, and those of a sample come in their order."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from unlearning_audit.evaluation import views
+from unlearning_audit.evaluation.arrays import Data
 
 PART, PARENT, VIEW = np.array([0, 1, 2, 2, 2]), np.array([-1, -1, 0, 1, 0]), np.array([0, 0, 1, 4, 1])
 WHOLE = "must hold one whole number for each of 5 rows"
@@ -30,6 +33,8 @@ def test_views_name_their_parents(parent, view, problem):
 def test_views_of_a_sample_come_in_their_order():
     parent, view = np.array([2, -1, -1, 1, 2, 1, 2]), np.array([1, 0, 0, 1, 1, 3, 1])
     expected = [[-1] * 3, [3, -1, -1], [0, 4, 6], *[[-1] * 3] * 4]
-    assert views.rows_of("paraphrase", parent, view, 7).tolist() == expected
-    assert views.rows_of("refusal", parent, view, 2).tolist() == [[-1], [5]]
-    assert [views.rows_of("perturbed", *given, 3).shape for given in ((parent, view), (None, None))] == [(3, 0)] * 2
+    zeros = np.zeros(7, int)
+    data = Data(zeros, zeros, zeros, zeros, zeros, 2, parent=parent, view=view)
+    assert data.views("paraphrase").tolist() == expected
+    assert data.views("refusal").tolist() == [[-1], [5], *[[-1]] * 5]
+    assert [of.views("perturbed").shape for of in (data, replace(data, parent=None, view=None))] == [(7, 0)] * 2

@@ -35,30 +35,3 @@ def problem(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None
     if (view > max(VIEWS.values())).any():
         return f"view has values above {max(VIEWS.values())}"
     return ""
-
-
-def rows_of(kind: str, parent: np.ndarray | None, view: np.ndarray | None, samples: int) -> np.ndarray:
-    """Return, for each sample, the rows that are its views of one ``kind``, in their order: int64 [samples, most views
-    of any sample], filled with −1.
-
-    Parameters
-    ----------
-    kind
-        One of the names in `VIEWS`.
-    parent
-        [rows]: for a view the row of its sample, else −1; None without views.
-    view
-        [rows]: for a view the number of its kind in `VIEWS`, else 0; None without views.
-    samples
-        The number of all rows.
-    """
-    if parent is None:
-        return np.full((samples, 0), -1)
-    rows = np.flatnonzero(view == VIEWS[kind])
-    rows = rows[np.argsort(parent[rows], kind="stable")]  # sample by sample
-    count = np.bincount(parent[rows], minlength=samples)
-    table = np.full((samples, int(count.max(initial=0))), -1)
-    # The column of each view: its position among all views minus that of the first view of its sample.
-    column = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-    table[parent[rows], column] = rows
-    return table
