@@ -8,7 +8,7 @@ from unlearning_audit.evaluation import signals
 from unlearning_audit.evaluation.shadow import Shadow, needs
 from unlearning_audit.plugins import registry
 
-from attack_cases import advantage, shadow_of, two_gaussians
+from attack_cases import advantage, run, shadow_of, two_gaussians
 
 #: Importing ART takes longer than all of these tests.
 ATTACKS = [pytest.param(name, marks=[pytest.mark.slow] * (name == "art")) for name in registry.names("attacks")]
@@ -49,8 +49,7 @@ def scored(name, logits, y, shadow):
     of_audited, of_shadow = ({signal: read(*of)[signal] for signal in needs(getattr(attack, "NEEDS", None))}
                                 for of in ((logits, y), (shadow.logits, shadow.y)))  # fmt: skip
     shadow.signals.update(of_shadow)
-    options = attack.Options(**QUICK.get(name, {}))
-    return attack.score(logits, y, shadow, options, np.random.default_rng(0), **of_audited)
+    return run(attack, logits, y, shadow, signals=of_audited, **QUICK.get(name, {}))
 
 
 @pytest.fixture(scope="module")

@@ -46,12 +46,12 @@ def test_a_model_that_kept_less_scores_higher_and_a_sample_that_every_shadow_mod
     rng = np.random.default_rng(3)
     y, member = np.zeros(50, int), rng.random((2, 50)) < 0.5
     after, before, unseen = rng.standard_normal((3, 2, 50))
-    signals, options = {"before": before, "reference_logp": logp(unseen)}, iam.Options()
+    signals = {"before": before, "reference_logp": logp(unseen)}
     shadow = Shadow(logits_of(after, y), y, member, ~member, signals=signals)
-    score, decision = iam.score(shadow.logits, y, shadow, options, rng, **signals)
+    score, decision = iam.score(shadow.logits, y, shadow, **signals)
     np.testing.assert_allclose(score, 1 - iam.share_kept(after, before, logp(unseen)), atol=1e-6)
     best = stats.best_threshold(value=score.ravel(), positive=member.ravel())
     np.testing.assert_array_equal(decision, score >= best)
     signals["reference_logp"][:, 7] = np.nan
     with pytest.raises(ValueError, match="1 samples were seen by every shadow model"):
-        iam.score(shadow.logits, y, shadow, options, rng, **signals)
+        iam.score(shadow.logits, y, shadow, **signals)

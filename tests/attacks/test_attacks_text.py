@@ -49,7 +49,7 @@ def test_without_a_shadow_model_that_missed_a_sample_there_is_nothing_to_take_aw
 
     def run(*sides):
         known = Shadow(logits, y, *sides, signals={"reference_logp": logp})
-        return reference.score(logits, y, known, reference.Options(), None, logp)
+        return reference.score(logits, y, known, logp)
 
     for member_side, sentence in (
         (member, r": .* set shadow_models_per_split: 2$"),

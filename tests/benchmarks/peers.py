@@ -61,8 +61,7 @@ def library_way(attack: str, **options):
 
     def run(arrays: Arrays) -> np.ndarray:
         shadow = Shadow(arrays.logits, arrays.y, arrays.member, ~arrays.member)
-        rng = np.random.default_rng(0)
-        return module.score(arrays.target[None], arrays.y, shadow, module.Options(**options), rng)[0][0]
+        return module.score(arrays.target[None], arrays.y, shadow, module.Options(**options))[0][0]
 
     return run
 

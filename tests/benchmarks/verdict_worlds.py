@@ -28,6 +28,7 @@ from unlearning_audit.evaluation.evaluation import Evaluation  # noqa: E402
 from unlearning_audit.evaluation.shadow import Shadow  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
+from attack_cases import run  # noqa: E402
 from common import markdown  # noqa: E402
 from folder_cases import parts as effects  # noqa: E402
 from held_answers import Held  # noqa: E402
@@ -155,7 +156,7 @@ def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, 
             shift[:, memorable] = 6.0 * game["forget"][:, memorable]
         logits = answers(rng, count, y, easy=easy, shift=shift, **how)
         scores = {
-            (module.__name__.rpartition(".")[2], "trained"): module.score(logits, y, shadow, module.Options(), rng)
+            (module.__name__.rpartition(".")[2], "trained"): run(module, logits, y, shadow)
             for module in ATTACKS[:attacks]
         }
         tosses = rng.random((coins, *game["forget"].shape))

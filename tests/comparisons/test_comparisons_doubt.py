@@ -123,8 +123,7 @@ def test_the_least_numbers_of_retrained_models_that_decide_are_named_once_each()
     for count, _, limit in found:
         assert of.least_distance(count) <= abs(limit) < of.least_distance(count - 1)
     reading.margin = (-1e-3, 1.0)
-    plans = planning.deciding_counts(reading, needed, 2, planning.MOST_RETRAINED)
-    assert len(plans) == 2, "what the most models do not show has no row"
+    assert len(planning.deciding_counts(reading, needed, 2, 256)) == 2, "what the most models do not show has no row"
 
 
 def test_a_far_distance_of_doing_nothing_is_said_to_be_one():

@@ -261,8 +261,7 @@ def test_a_single_number_has_no_samples_splits_or_imaginary_samples_unless_given
     ("change", "problem"),
     [
         ({"value": PART.value[:, :2]}, r"'influence' has shape \(2, 3, 4\), expected \(2, 2, any\)"),
-        ({"names": (), "value": PART.value[:0], "influence": PART.influence[:0], "imagined": PART.imagined[:0],
-          "p": None},
+        ({name: getattr(PART, name)[:0] for name in ("names", "value", "influence", "imagined", "p")},
          r"'value' has shape \(0, 3\), but needs a number and a model at least"),
         ({"p": np.array([0.5])}, r"'p' has shape \(1,\), expected \(2\)"),
         ({"latent": np.ones(2)}, r"'latent' has shape \(2,\), expected \(3\)"),

@@ -1,7 +1,5 @@
 """Views are variants of samples: what is wrong with them is told, and those of a sample come in their order."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from unlearning_audit.evaluation import views
@@ -33,8 +31,7 @@ def test_views_name_their_parents(parent, view, problem):
 def test_views_of_a_sample_come_in_their_order():
     parent, view = np.array([2, -1, -1, 1, 2, 1, 2]), np.array([1, 0, 0, 1, 1, 3, 1])
     expected = [[-1] * 3, [3, -1, -1], [0, 4, 6], *[[-1] * 3] * 4]
-    zeros = np.zeros(7, int)
-    data = Data(zeros, zeros, zeros, zeros, zeros, 2, parent=parent, view=view)
+    data = Data(*[np.zeros(7, int)] * 5, 2, parent=parent, view=view)
     assert data.views("paraphrase").tolist() == expected
     assert data.views("refusal").tolist() == [[-1], [5], *[[-1]] * 5]
-    assert [of.views("perturbed").shape for of in (data, replace(data, parent=None, view=None))] == [(7, 0)] * 2
+    assert [of.views("perturbed").shape for of in (data, Data(*[np.zeros(7, int)] * 5, 2))] == [(7, 0)] * 2

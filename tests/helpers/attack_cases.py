@@ -2,6 +2,7 @@
 
 import numpy as np
 from unlearning_audit.evaluation.shadow import Shadow
+from unlearning_audit.plugins import registry
 
 
 def logits_of(phi, y, classes=3):
@@ -24,9 +25,10 @@ def shadow_of(logits, y, member):
     return Shadow(logits=logits, y=y, member=member, nonmember=~member)
 
 
-def run(attack, logits, y, shadow, seed=0, **options):
-    """Score and decision of an attack with some options."""
-    return attack.score(logits, y, shadow, attack.Options(**options), np.random.default_rng(seed))
+def run(attack, logits, y, shadow, seed=0, signals=None, **options):
+    """Score and decision of an attack with some options, which reads ``signals`` of the audited models."""
+    given = logits, y, shadow, getattr(attack, "Options", dict)(**options), np.random.default_rng(seed)
+    return registry.call("attacks", attack, "score", *given, **signals or {})
 
 
 def same_order(first, second, *, beyond=1e-5):

@@ -38,7 +38,7 @@ def population(rng, easy, before, *, models, trace) -> SimpleNamespace:
     member = Membership(forget, forget, ~forget, np.arange(models), nothing, nothing, nothing > 0)
     y, after = np.zeros(len(easy), np.int64), logits_of(phi(rng, easy, trace=trace, models=models), y=0)
     shadow, before = SimpleNamespace(signals={}), np.tile(before, (models, 1))
-    score, _ = update.score(after, y, shadow, update.Options(), rng, before=before)
+    score, _ = update.score(after, y, shadow, before)
     return evaluation_of(score, member)
 
 

@@ -11,8 +11,4 @@ from unlearning_audit.evaluation import density, per_sample, signals, thresholds
 from unlearning_audit.evaluation.shadow import Score, Shadow
 from unlearning_audit.plugins.settings import Settings
 
-__all__ = ["NoOptions", "Score", "Settings", "Shadow", "density", "per_sample", "signals", "thresholds"]
-
-
-class NoOptions(Settings):
-    """No options."""
+__all__ = ["Score", "Settings", "Shadow", "density", "per_sample", "signals", "thresholds"]

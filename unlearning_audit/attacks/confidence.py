@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 #: Tables that do not name an attack show this one.
 CLASSICAL = True
 
 
-def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return φ = log p_y/(1 − p_y) as the score, p_y the probability of the label. The decision is whether it reaches
     the threshold of the class, learned on the shadow models.
 

@@ -2,17 +2,13 @@
 
 import numpy as np
 
-from unlearning_audit.attacks import Score, Settings, Shadow, signals
+from unlearning_audit.attacks import Score, signals
 
 #: The attack does not learn from shadow models.
 LEARNS = False
 
 
-class Options(Settings):
-    """No options: the rule has no threshold and needs no shadow models."""
-
-
-def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray) -> Score:
     """Return as the score 1.0 where the largest logit is that of the label, else 0.0; the decision is whether it is 1.
 
     Parameters
@@ -21,8 +17,6 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
         float [models, samples, classes]: logits of the audited models.
     y
         int [samples] or [models, samples]: labels.
-    shadow
-        Not used.
     """
     value = signals.per_model(correct, logits, y)
     return value, value > 0

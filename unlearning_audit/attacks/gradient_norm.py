@@ -6,10 +6,8 @@ Training brings members close to a minimum of the loss, where their gradients ar
 from dataclasses import replace
 
 import numpy as np
-from numpy.random import Generator
 
 from unlearning_audit import stats
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 NEEDS = "squared_norms"
@@ -17,9 +15,7 @@ NEEDS = "squared_norms"
 SMALLEST = np.finfo(np.float64).tiny
 
 
-def score(
-    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, squared_norms: np.ndarray
-) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, squared_norms: np.ndarray) -> Score:
     """Return as the score minus the log of the norm of a sample's gradient of log p_y in the weights: members usually
     have small norms. If members of the shadow models have the larger norms, as unlearning by gradient ascent leaves
     them, the score is its negative. The decision is whether it reaches the threshold of the class, learned on the

@@ -8,7 +8,6 @@ over-unlearned.
 import numpy as np
 from scipy import special
 
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 NEEDS = ("before", "reference_logp")
@@ -19,10 +18,7 @@ SUREST = -1e-12
 STEPS = 100
 
 
-def score(
-    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator, before: np.ndarray,
-    reference_logp: np.ndarray,
-) -> Score:  # fmt: skip
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray, reference_logp: np.ndarray) -> Score:
     """Return 1 − `share_kept` as the score: a larger score says that a model lost more of what it knew of the sample.
 
     The decision is whether it reaches the threshold of the class, learned on the shadow models.

@@ -16,7 +16,7 @@ class Options(Settings):
     clip: Annotated[float, Field(gt=0, lt=0.5)] | None = None
 
 
-def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -> Score:
     """Return as the score log f(phi | member) − log f(phi | non-member) with kernel densities f; the decision is
     whether it exceeds 0.
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, density, signals
 
 
-def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return as the score how much more likely φ is for members than for non-members of the label's class: the
     difference of two normal log-densities. The decision is whether it exceeds 0.
 

@@ -30,7 +30,7 @@ class Options(Settings):
     false_positive_rate: float = Field(default=0.05, gt=0, lt=1)
 
 
-def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -> Score:
     """Return as the score, float64 [models, samples]: online the log-likelihood ratio of φ under the normal
     distributions of shadow models that were trained on the sample (in) and of those that were not (out); offline the
     z-value of φ under out; for offline_density minus the log-density under out.

@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, signals
 from unlearning_audit.evaluation import logistic
 from unlearning_audit.evaluation.shadow import LOGP
 
 
-def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on the cross-entropy of
     the shadow models' samples; the decision is whether it exceeds 0.
 

@@ -1,7 +1,6 @@
 """Min-K %: the mean log-probability of the least likely tokens of a text (Shi et al. 2024)."""
 
 import numpy as np
-from numpy.random import Generator
 from pydantic import Field
 
 from unlearning_audit.attacks import Score, Settings, Shadow, signals, thresholds
@@ -17,9 +16,7 @@ class Options(Settings):
     share: float = Field(SHARE, gt=0, le=1)
 
 
-def score(
-    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, tokens: np.ndarray
-) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, tokens: np.ndarray) -> Score:
     """Return as the score the mean log p of the least likely tokens of a text, the share ``options.share`` of its
     scored ones. The decision is whether the score reaches the threshold learned on the shadow models.
 

@@ -1,7 +1,6 @@
 """Min-K %++: Min-K % of log-probabilities standardised under the model's own prediction (Zhang et al. 2025)."""
 
 import numpy as np
-from numpy.random import Generator
 from pydantic import Field
 
 from unlearning_audit.attacks import Score, Settings, Shadow, signals, thresholds
@@ -20,9 +19,7 @@ class Options(Settings):
     share: float = Field(SHARE, gt=0, le=1)
 
 
-def score(
-    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, tokens: np.ndarray
-) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, tokens: np.ndarray) -> Score:
     """Return as the score the mean of the lowest (log p − μ)/σ of a text's tokens, the share ``options.share`` of its
     scored ones. Here μ and σ are mean and standard deviation of log p over the vocabulary. The decision is whether the
     score reaches the threshold learned on the shadow models.

@@ -6,12 +6,11 @@ label alone does not show whether it can still distinguish them (Ebrahimpour-Bor
 
 import numpy as np
 
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, signals
 from unlearning_audit.evaluation import logistic
 
 
-def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return as the score the log-odds of membership at equal priors, by one logistic regression on `features` for each
     class; the decision is whether it exceeds 0.
 

@@ -4,17 +4,13 @@ The option ``neighbours`` of the data says how many of these other texts are mad
 """
 
 import numpy as np
-from numpy.random import Generator
 
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 NEEDS = "neighbours"
 
 
-def score(
-    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, neighbours: np.ndarray
-) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, neighbours: np.ndarray) -> Score:
     """Return as the score the mean log p of a text's scored tokens minus the mean of that number over its neighbours.
     The decision is whether it reaches the threshold learned on the shadow models.
 

@@ -5,17 +5,13 @@ Mireshghallah et al. 2022.
 """
 
 import numpy as np
-from numpy.random import Generator
 
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 NEEDS = "reference_logp"
 
 
-def score(
-    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, reference_logp: np.ndarray
-) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, reference_logp: np.ndarray) -> Score:
     """Return as the score log p of the label minus its mean over the adversary's models that never saw the sample. The
     decision is whether it reaches the threshold learned on the shadow models.
 

@@ -32,7 +32,7 @@ class Options(Settings):
     beta: Literal["learned"] | Annotated[float, Field(ge=0, le=1)] = "learned"
 
 
-def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -> Score:
     """Return as the score the share of other samples z that the sample x dominates, float64 [models, samples] in [0,
     1]. x dominates z if p(x|model)/p(x) is at least ``gamma`` times p(z|model)/p(z). The decision is whether the score
     reaches ``beta``. For ``learned`` that is the best threshold on the shadow models, each scored by the others.

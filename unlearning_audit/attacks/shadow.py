@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, signals
 from unlearning_audit.evaluation import logistic
 
@@ -11,7 +10,7 @@ from unlearning_audit.evaluation import logistic
 BOUND = 20.0
 
 
-def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on `features`; the
     decision is whether it exceeds 0.
 

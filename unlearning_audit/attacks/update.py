@@ -5,17 +5,13 @@ unlearning was retrained. To see how much of this is due to the method, compare 
 """
 
 import numpy as np
-from numpy.random import Generator
 
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 NEEDS = "before"
 
 
-def score(
-    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, before: np.ndarray
-) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray) -> Score:
     """Return as the score φ before − φ after unlearning: by how much the confidence in the label fell. What makes a
     sample hard for every model cancels.
 

@@ -2,17 +2,13 @@
 
 import numpy as np
 
-from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, thresholds
 from unlearning_audit.evaluation.shadow import LOGP
 
 NEEDS = ("tokens", "compressed")
 
 
-def score(
-    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator, tokens: np.ndarray,
-    compressed: np.ndarray,
-) -> Score:  # fmt: skip
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, tokens: np.ndarray, compressed: np.ndarray) -> Score:
     """Return as the score the sum of log p over the scored tokens, divided by the bytes of the text after zlib.
 
     The decision is whether it reaches the threshold learned on the shadow models.

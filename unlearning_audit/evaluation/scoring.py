@@ -14,6 +14,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.registry import Module, load, source_file
+from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.store import tables
 from unlearning_audit.store.files import NoAnswerError
@@ -309,7 +310,7 @@ def call_score(
     shape, file = logits.shape[:2], readable(module.__file__)
     demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
     with guard(module.__file__):
-        options = module.Options(**settings["options"])
+        options = getattr(module, "Options", Settings)(**settings["options"])
         returned = registry.call("attacks", module, "score", logits, y, shadow, options, rng, **signal)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise PluginError(f"{file}: score {demand}, it returned {type_of(returned)}")
