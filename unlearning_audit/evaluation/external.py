@@ -137,17 +137,6 @@ def _membership(
     )  # fmt: skip
 
 
-def placeholder() -> tuple[Data, Membership]:
-    """Return made-up data of two samples and memberships of one model, in place of files that could not be read.
-
-    Later jobs then still have an input; the failure is recorded in the file of logits.
-    """
-    x, y, index = np.zeros((2, 0), np.float32), np.zeros(2, np.int64), np.arange(2)
-    train, zero = np.array([[True, False]]), np.zeros(1, np.int64)
-    members = Membership(train, train, ~train, seed=zero, split=zero, block=zero, shadow=np.zeros(1, bool))
-    return Data(x, y, np.zeros(2, np.uint8), y, index, classes=2), members
-
-
 class _Source:
     """The arrays of a population by name. Each is loaded once, and each failure names the file."""
 

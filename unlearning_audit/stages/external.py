@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from unlearning_audit.evaluation.arrays import Logits
-from unlearning_audit.evaluation.external import placeholder, read
+from unlearning_audit.evaluation.external import read
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.store.files import FailedError, write_failure
 
@@ -16,8 +16,8 @@ def external(
     """Write the data, the memberships and the logits of one population of imported models; return the numbers of
     models, samples and forgotten samples for the job's spec.json.
 
-    If the files cannot be read, their method fails, but not this job: data and memberships without models are written,
-    and the reason in place of the logits, and the reason is returned.
+    If the files cannot be read, their method fails, but not this job: the reason is written in place of each, and
+    returned.
 
     Parameters
     ----------
@@ -41,11 +41,9 @@ def external(
             samples, members, answers = read(files, kind)
     except ValueError as error:
         print(error, file=sys.stderr)
-        samples, members = placeholder()  # without models
-        samples.write(data)
-        members.write(membership)
         part = error.part if isinstance(error, FailedError) else "method"  # what failed, for later jobs
-        write_failure(logits, part, str(error))
+        for path in (data, membership, logits):
+            write_failure(path, part, str(error))
         return {"failed": str(error)}
     samples.write(data)
     members.write(membership)
