@@ -164,10 +164,10 @@ def test_time_between_checkpoints_is_kept_for_each_group(monkeypatch, tmp_path):
     for now[0] in (0.0, 9.0, 10.0, 19.0, 20.0):
         due.append((kept.due([0]), kept.due([1])))
         if kept.due([0]):
-            kept.write([0], 3, {"weights": {"w": torch.ones(1, 2)}, "optimiser": [torch.zeros(1, 2)]})
+            kept.write([0], 3, {"weights/w": torch.ones(1, 2), "optimiser/0": torch.zeros(1, 2)})
     assert due == [(False, False), (False, False), (True, True), (False, True), (True, True)]
-    epoch, states = kept.read([0])
-    assert (epoch, states["weights"]["w"].tolist(), states["optimiser"]["0"].tolist()) == (3, [[1, 1]], [[0, 0]])
+    epoch, tensors = kept.read([0])
+    assert (epoch, tensors["weights/w"].tolist(), tensors["optimiser/0"].tolist()) == (3, [[1, 1]], [[0, 0]])
     assert kept.read([1]) is None
     assert (tmp_path / "node" / "checkpoint-4.safetensors").exists()
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from unlearning_audit.store.files import ArtifactError, read_verified, replacing, seal, sealed
 from unlearning_audit.training.engine import State
@@ -55,37 +54,28 @@ class Checkpoints:
         since = self._start if done else self._last_begun.get(tuple(group), self._start)
         return time.monotonic() - since >= self.interval
 
-    def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
+    def write(self, group: Sequence[int], epoch: int, tensors: State) -> None:
         """Write a checkpoint of the models of a ``group`` after ``epoch`` epochs. If it cannot be written, log that and
         let training continue.
 
-        The next checkpoint is due an interval later in any case. In the file, a tensor is called kind/name, or
-        kind/number in a list.
-
-        Parameters
-        ----------
-        states
-            Kind ("weights", "buffers", "optimiser" …) → tensors, by name or as a list.
+        The next checkpoint is due an interval later in any case. ``tensors``: what the training depends on, by name.
         """
         from safetensors.torch import save_file
 
         path = self._path(group)
-        tensors: State = {}
         self._last_begun[tuple(group)] = time.monotonic()
-        for kind, state in states.items():
-            named = state if isinstance(state, dict) else dict(enumerate(state))
-            tensors |= {f"{kind}/{name}": value.detach().cpu().contiguous() for name, value in named.items()}
-        tensors["epoch"], tensors["models"] = torch.tensor(epoch), torch.tensor(self._job_numbers(group))
+        stored = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        stored |= {"epoch": torch.tensor(epoch), "models": torch.tensor(self._job_numbers(group))}
         try:
             with replacing(path) as temporary:
-                save_file(tensors, temporary)
+                save_file(stored, temporary)
             seal(path)
         except ArtifactError as error:
             logging.warning("no checkpoint was written: %s", error)
 
-    def read(self, group: Sequence[int]) -> tuple[int, dict[str, State]] | None:
-        """Return the checkpoint of a ``group`` of models: how many epochs they were trained for, and the tensors as
-        kind → name → tensor, where a list has the names "0", "1", … (`write`).
+    def read(self, group: Sequence[int]) -> tuple[int, State] | None:
+        """Return the checkpoint of a ``group`` of models: how many epochs they were trained for, and the tensors by
+        name (`write`).
 
         Return None if there is no checkpoint, or if it is unfinished, damaged, or of other models.
         """
@@ -100,12 +90,7 @@ class Checkpoints:
             return None
         if tensors.pop("models").tolist() != self._job_numbers(group):
             return None
-        epoch = int(tensors.pop("epoch"))
-        states: dict[str, State] = {}
-        for name_in_file, value in tensors.items():
-            kind, _, name = name_in_file.partition("/")
-            states.setdefault(kind, {})[name] = value
-        return epoch, states
+        return int(tensors.pop("epoch")), tensors
 
     def _job_numbers(self, group: Sequence[int]) -> list[int]:
         """Return the numbers that the models of a ``group`` have among the job's models."""

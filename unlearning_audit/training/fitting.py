@@ -115,12 +115,7 @@ class Fit:
         orders = self.orders(group, first_epoch)
         batches = [[iter(order) for order in orders_of_pass] for orders_of_pass in orders]
         steps_taken = 0
-        for epoch in range(first_epoch, self.epochs + 1):
-            done = epoch == self.epochs  # the loop is entered once more after the last epoch, for its checkpoint
-            if epoch > first_epoch and self.checkpoints is not None and self.checkpoints.due(group, done):
-                self.checkpoints.write(group, epoch, self.checkpoint_tensors(state))
-            if done:
-                break
+        for epoch in range(first_epoch, self.epochs):
             state.begin_epoch(epoch)
             for number, streams in enumerate(self.passes):
                 if streams[0].epochs is not None and epoch >= streams[0].epochs:
@@ -128,7 +123,6 @@ class Fit:
                 steps = orders[number][0].steps  # the first stream sets how many steps the pass has
                 for step in range(max(steps, 1)):  # a stream without rows is read once, and raises an error
                     if steps_taken == self.steps:
-                        state.store_update_sums()
                         return
                     inputs = [next(batches_of_stream) for batches_of_stream in batches[number]]
                     rate = self.optimisers[number].rate(epoch, self.epochs, step, steps)
@@ -141,7 +135,8 @@ class Fit:
                     steps_taken += 1
                     self.heartbeat.beat(group, epoch, step, steps)
                     yield
-        state.store_update_sums()
+            if self.checkpoints is not None and self.checkpoints.due(group, done=epoch + 1 == self.epochs):
+                self.checkpoints.write(group, epoch + 1, self.checkpoint_tensors(state))
 
     def take_step(self, number: int, state: "GroupState", inputs: Inputs) -> None:
         """Take one training step of a group of models.
@@ -157,20 +152,22 @@ class Fit:
         """
         run_step(state.recorder, number, partial(self._step, number, state), inputs)
 
-    def checkpoint_tensors(self, state: "GroupState") -> dict[str, State | list[Tensor]]:
-        """Return what a checkpoint of a group in this ``state`` must hold: kind ("weights", "buffers", "optimiser") →
-        tensors."""
-        return {"weights": state.leaves, "buffers": state.buffers, "optimiser": state.steppers[0].state()}
+    def checkpoint_tensors(self, state: "GroupState") -> State:
+        """Return what a checkpoint of a group in this ``state`` must hold: its weights, its buffers and the state of
+        its optimiser, by names such as "weights/0.bias", themselves and not copies."""
+        kinds = {"weights": state.leaves, "buffers": state.buffers}
+        tensors = {f"{kind}/{name}": value for kind, values in kinds.items() for name, value in values.items()}
+        return tensors | {f"optimiser/{i}": value for i, value in enumerate(state.steppers[0].state())}
 
-    def prepare_group(self, group: list[int], states: dict[str, State]) -> None:
+    def prepare_group(self, group: list[int], tensors: State) -> None:
         """Make what the training of a ``group`` needs besides weights and the optimiser.
 
         An ordinary fit needs nothing; private training makes its generators of noise.
 
         Parameters
         ----------
-        states
-            The tensors of a checkpoint, kind → name → tensor, from which training resumes; empty if it starts.
+        tensors
+            The tensors of a checkpoint, from which training resumes; empty if it starts.
         """
 
     def steppers(self, leaves: State, replayed: bool) -> list[Any]:
@@ -195,21 +192,13 @@ class Fit:
         checkpoint = self.checkpoints.read(group) if self.checkpoints is not None else None
         if checkpoint is None:
             return 0
-        epoch, states = checkpoint
-        try:
-            stored_weights, stored_buffers = states.get("weights", {}), states.get("buffers", {})
-            pairs = [(leaf, stored_weights[name]) for name, leaf in state.leaves.items()]
-            pairs += [(buffer, stored_buffers[name]) for name, buffer in state.buffers.items()]
-            if any(tensor.shape != stored.shape for tensor, stored in pairs):
-                return 0
-            self.prepare_group(group, states)
-            of_optimiser = states.get("optimiser", {})  # its tensors are named "0", "1", …
-            state.steppers[0].load([of_optimiser[str(i)].to(self.stack.device) for i in range(len(of_optimiser))])
-        except (KeyError, ValueError, RuntimeError):  # the checkpoint is of other models, or of another optimiser
-            self.prepare_group(group, {})
+        epoch, stored = checkpoint
+        tensors = self.checkpoint_tensors(state)
+        if {name: value.shape for name, value in tensors.items()} != {name: v.shape for name, v in stored.items()}:
             return 0
-        for tensor, stored in pairs:
-            tensor.copy_(stored)
+        for name, tensor in tensors.items():
+            tensor.copy_(stored[name])
+        self.prepare_group(group, stored)
         print(f"{self.purpose}: models {[model + 1 for model in group]} go on after {epoch} epochs", flush=True)
         return epoch
 
@@ -451,12 +440,10 @@ class GroupState:
             self.update_sums[name] += torch.where(mask, self.leaves[name] - old, torch.zeros_like(old))
 
     def write_back(self) -> None:
-        """Write the trained parameters and buffers back to the stack."""
-        for of_stack, trained in ((self.fit.stack.parameters, self.leaves), (self.fit.stack.buffers, self.buffers)):
-            for name, value in trained.items():
-                of_stack[name][self.group] = value.detach()
-
-    def store_update_sums(self) -> None:
-        """Copy this group's ``update_sums`` into those of the fit, which hold all models."""
-        for name, value in self.update_sums.items():
-            self.fit.update_sums[name][self.group] = value
+        """Write the parameters and buffers back to the stack, and the sums of updates to the fit, which has those of
+        all models."""
+        stack, fit = self.fit.stack, self.fit
+        kinds = ((stack.parameters, self.leaves), (stack.buffers, self.buffers), (fit.update_sums, self.update_sums))
+        for of_all, of_group in kinds:
+            for name, value in of_group.items():
+                of_all[name][self.group] = value.detach()

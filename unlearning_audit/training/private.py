@@ -212,29 +212,28 @@ class PrivateFit(Fit):
         if self.filled:
             self.size = -(-recipe.batch_size // 4)
 
-    def prepare_group(self, group: list[int], states: dict[str, State]) -> None:
+    def prepare_group(self, group: list[int], tensors: State) -> None:
         """Make the generator of noise of each model in the ``group``, from the model's seed. After an interruption,
         restore the states of the generators.
 
         Parameters
         ----------
-        states
-            The tensors of a checkpoint, from which training resumes; empty if it starts. ``states["noise"]`` maps a
-            model's place in the group ("0", "1", …) to the state of its generator.
+        tensors
+            The tensors of a checkpoint, from which training resumes; empty if it starts. The state of a generator is
+            called "noise/" and the model's place in the group.
         """
         seeds = [seed_of(self.stack.seeds[model], "train/noise") for model in group]
         generators = [torch.Generator(self.stack.device).manual_seed(seed) for seed in seeds]
-        if states:
+        if tensors:
             for place, rng in enumerate(generators):
-                rng.set_state(states["noise"][str(place)])
+                rng.set_state(tensors[f"noise/{place}"])
         self.generators[tuple(group)] = generators
 
-    def checkpoint_tensors(self, state: GroupState) -> dict[str, State | list[Tensor]]:
-        """Return what a checkpoint of a group in this ``state`` must hold, kind → tensors: weights, buffers, and the
-        states of the optimiser and of the generators of noise."""
-        return super().checkpoint_tensors(state) | {
-            "noise": [rng.get_state() for rng in self.generators[tuple(state.group)]]
-        }
+    def checkpoint_tensors(self, state: GroupState) -> State:
+        """Return what a checkpoint of a group in this ``state`` must hold, by name: weights, buffers, and the states of
+        the optimiser and of the generators of noise."""
+        generators = self.generators[tuple(state.group)]
+        return super().checkpoint_tensors(state) | {f"noise/{i}": rng.get_state() for i, rng in enumerate(generators)}
 
     def orders(self, group: list[int], first_epoch: int = 0) -> list[Any]:
         """Return the batches of a ``group`` of models, from the 0-based ``first_epoch`` on: a list of one pass, which

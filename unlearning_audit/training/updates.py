@@ -43,15 +43,6 @@ class Updates:
         """Return the tensors that a step changes besides the parameters, themselves and not copies."""
         return [value for values in self.kept for value in values]
 
-    def load(self, state: list[Tensor]) -> None:
-        """Copy into the optimiser a ``state`` that `state` returned earlier. Raises ValueError for the state of another
-        optimiser."""
-        own_state = self.state()
-        if [own.shape for own in own_state] != [value.shape for value in state]:
-            raise ValueError("the state is of another optimiser, or of other parameters")
-        for own, value in zip(own_state, state, strict=True):
-            own.copy_(value)
-
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to None."""
         for parameter in self.parameters:
