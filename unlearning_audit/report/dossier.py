@@ -28,8 +28,6 @@ ACCESS = tuple((pattern, f"{what}, from the result files") for pattern, what in 
     ("loss|nll|ppl|perplex|zlib|min_?k", "the probability of each sample, or of its tokens"),
     ("", "a score of each sample; the files do not say how it was computed"),
 ))  # fmt: skip
-#: The most lines of a table or list that are printed; the files have all.
-MOST = 12
 #: Hexadecimal digits of a hash that are printed.
 DIGITS = 16
 
@@ -58,11 +56,24 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     versions = {"unlearning-audit": installed("unlearning-audit"), "Python": platform.python_version(), **VERSIONS}
     lines = verdicts.verdicts(judged, study="").lines  # only the csv names the study
     text = templates.render(
-        "dossier.html", naming=naming, lookup=lookup, digest=_digest, most=MOST, study=plan.study, file=file,
-        error=explanation, verdicts=lines, seen=_seen(judged), change=_change(judged),
-        attacks=attacks, impossible=impossible, roles=roles, cases=numbers.cases, source=_source(roles, file),
-        disputes=_disputes(numbers, roles, recomputed), versions=versions,
-    )  # fmt: skip
+        "dossier.html",
+        naming=naming,
+        lookup=lookup,
+        digest=_digest,
+        study=plan.study,
+        file=file,
+        error=explanation,
+        verdicts=lines,
+        seen=_seen(judged),
+        change=_change(judged),
+        attacks=attacks,
+        impossible=impossible,
+        roles=roles,
+        cases=numbers.cases,
+        source=_source(roles, file),
+        disputes=_disputes(numbers, roles, recomputed),
+        versions=versions,
+    )
     path = page.with_name("dossier.html")
     write_text(str(path), text)
     return path

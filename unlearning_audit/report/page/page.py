@@ -23,9 +23,6 @@ from unlearning_audit.report.tables.formats import spans
 from unlearning_audit.report.tables.typeset import ABSENT, Sheet, decimals, interval, leading
 from unlearning_audit.store.files import read_json
 
-#: The most columns of the matrix with long bars, as in page.js.
-ROOMY = 8
-
 
 def render(
     numbers: Numbers, judgements: Decisions, ledger: list[dict[str, Any]], records: str, specs: list[str],
@@ -51,26 +48,41 @@ def render(
         What the page shows, as `workflow.parameters.report` returns it.
     """
     found, files = recognised.read(records), {Path(path).name: path for path in displays}
+    study, folder = order["study"], templates.FOLDER
     makers = {"standings.csv": standings, "tuning.csv": tuned}  # only of a study with tuned methods
-    tuning = [[make.sheet(make.read(files[name]), order["study"])] for name, make in makers.items() if name in files]
-    evaluated, folder = worth.read(files["meta.csv"]), templates.FOLDER
-    context = {
-        "order": order, **_first_screen(numbers, judgements, order, ledger, found), "found": found,
-        "script": Markup(templates.read(folder / "page.js")),
-        "datatables": embed.packed(templates.read(folder / "vendor/datatables.min.js").encode()),
-        "files": files, "half": 1.1 * 72 * style.HALF,
-        "verdicts": [[make(judgements, order["study"])] for make in (judged.verdicts, judged.ranks, judged.resolution)],
-        "metric_tables": [grid.sheets_of(numbers.narrowed(asked["cases"]), asked)
-                          for asked in (order["headline"], *order["tables"])],
-        "numbers": numbers, "judgements": judgements, "copies": copies.read(order["copies"]),
-        "cost": cost.sheets(ledger, order["cost"]), "meta": worth.sheets(evaluated),
-        "several_metrics": len(worth.metrics(evaluated)) > 1, "tuning": tuning, "software": software(specs),
-        "settings": settings(order["scenarios"]), "example": example(numbers),
-    }  # fmt: skip
-    # Templates call functions of these modules, such as ``naming.method``.
-    modules = {"naming": naming, "lookup": lookup, "words": words, "embed": embed, "recognised": recognised}
-    functions = {"paragraphs": paragraphs, "orders": orders, "spans": spans}
-    return templates.render("page.html", **context, **modules, **functions, sentences=sentences)
+    return templates.render(
+        "page.html",
+        **_first_screen(numbers, judgements, order, ledger, found),
+        # What the template shows.
+        order=order,
+        numbers=numbers,
+        judgements=judgements,
+        found=found,
+        files=files,
+        verdicts=[[make(judgements, study)] for make in (judged.verdicts, judged.ranks, judged.resolution)],
+        headline=grid.sheets_of(numbers.narrowed(order["headline"]["cases"]), order["headline"]),
+        tables=[grid.sheets_of(numbers.narrowed(table["cases"]), table) for table in order["tables"]],
+        tuning=[[make.sheet(make.read(files[name]), study)] for name, make in makers.items() if name in files],
+        meta=worth.sheets(worth.read(files["meta.csv"])),
+        copies=copies.read(order["copies"]),
+        cost=cost.sheets(ledger, order["cost"]),
+        settings=settings(order["scenarios"]),
+        software=software(specs),
+        example=example(numbers),
+        half=1.1 * 72 * style.HALF,
+        script=Markup(templates.read(folder / "page.js")),
+        datatables=embed.packed(templates.read(folder / "vendor/datatables.min.js").encode()),
+        # What the template calls.
+        embed=embed,
+        lookup=lookup,
+        naming=naming,
+        recognised=recognised,
+        sentences=sentences,
+        words=words,
+        orders=orders,
+        paragraphs=paragraphs,
+        spans=spans,
+    )
 
 
 def _first_screen(
@@ -96,17 +108,19 @@ def _first_screen(
         pictured = recognised.pictured(found, shown.key, [line.method for line in shown.lines])
     behind = details.build(answers, order["cases"], order["command"])
     content = json.dumps(behind, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    methods = list(dict.fromkeys(method for column in answers for method in column.squares))
-    references = [name for name in naming.BASELINES if name in methods]
+    squares = [line for column in answers for line in column.squares.values()]
+    rank = {name: number for number, name in enumerate(naming.BASELINES, start=1)}  # references come last
     return {
-        "columns": answers, "methods": [*(name for name in methods if name not in references), *references],
+        "columns": answers,
+        "methods": sorted(dict.fromkeys(line.method for line in squares), key=lambda name: rank.get(name, 0)),
         "scenarios": [(name, [*group]) for name, group in itertools.groupby(answers, lambda column: column.scenario)],
-        "squares": [line for column in answers for line in column.squares.values()], "answer": shown,
-        "times": times, "pictured": pictured,
+        "squares": squares,
+        "answer": shown,
+        "times": times,
+        "pictured": pictured,
         "about": {case["method"]: answered.about(case["plugin"], case.get("file")) for case in numbers.cases},
-        "roomy": ROOMY,
         "details": embed.packed(content.encode()),
-    }  # fmt: skip
+    }
 
 
 def paragraphs(text: str) -> list[str]:
