@@ -10,16 +10,12 @@ reader is a file with the same parts. `imported` runs all readers and groups com
 from unlearning_audit.readers._arrays import load
 from unlearning_audit.readers._gather import Imported, imported, models
 from unlearning_audit.readers._groups import Group
-from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading, Unread
+from unlearning_audit.readers._model import Agreement, Model, Reading, Unread
 from unlearning_audit.readers._roles import COLUMNS as ROLE_COLUMNS
 from unlearning_audit.readers._roles import table as roles
 from unlearning_audit.readers._write import agreement_rows, notes_on_retrained, write
 
 __all__ = [
-    "FORGET",
-    "HELDOUT",
-    "OTHER",
-    "RETAIN",
     "ROLE_COLUMNS",
     "Agreement",
     "Group",
@@ -34,4 +30,4 @@ __all__ = [
     "notes_on_retrained",
     "roles",
     "write",
-]  # fmt: skip
+]
