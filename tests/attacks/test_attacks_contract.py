@@ -46,7 +46,7 @@ def read(logits, y):
 
 def scored(name, logits, y, shadow):
     attack = registry.load("attacks", name)
-    of_audited, of_shadow = ({signal: read(*of)[signal] for signal in needs(getattr(attack, "NEEDS", None))}
+    of_audited, of_shadow = ({signal: read(*of)[signal] for signal in needs(attack)}
                                 for of in ((logits, y), (shadow.logits, shadow.y)))  # fmt: skip
     shadow.signals.update(of_shadow)
     return run(attack, logits, y, shadow, signals=of_audited, **QUICK.get(name, {}))

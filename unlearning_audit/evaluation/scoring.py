@@ -148,13 +148,12 @@ def score_by_shadows(
         If the attack fails for another reason than missing shadow models, or returns a value that is not finite for a
         row that it has to score.
     """
-    declared = getattr(module, "NEEDS", None) or ()
-    for form, shadow in evaluation.shadows(needs(declared)):  # a sentence, if the form cannot be evaluated
+    for form, shadow in evaluation.shadows(needs(module)):  # a sentence, if the form cannot be evaluated
         if isinstance(shadow, str):
             evaluation.missing[f"{name}/{form}"] = shadow
             continue
         covered = shadow.index is None or np.array_equal(shadow.index, evaluation.queried)
-        if "same_samples" in declared and not covered:
+        if "same_samples" in registry.declared_in(module) and not covered:
             evaluation.missing[f"{name}/{form}"] = OTHER_SAMPLES
             continue
         try:
@@ -229,7 +228,7 @@ def read_signals(
     rows
         int64 [rows]: the chosen samples.
     """
-    return {name: evaluation.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
+    return {name: evaluation.signal(name, files, models, rows) for name in needs(module)}
 
 
 def score_form(

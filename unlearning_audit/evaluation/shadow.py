@@ -1,9 +1,11 @@
 """The shadow models that an attack learns from, which the adversary trained itself, with known members."""
 
 from dataclasses import dataclass, field
+from types import ModuleType
 
 import numpy as np
 
+from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import OFFERS
 
 #: The form of attacks that compare each model with what it was before unlearning.
@@ -16,11 +18,10 @@ Score = tuple[np.ndarray, np.ndarray]
 LOGP, MEAN, SPREAD, RANK = range(4)
 
 
-def needs(declared: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the signals that ``NEEDS`` of an attack's file names (``declared``), without its requirements on a
-    protocol; () if it names none."""
-    names = (declared,) if isinstance(declared, str) else declared or ()
-    return tuple(name for name in names if name not in OFFERS)
+def needs(attack: ModuleType) -> tuple[str, ...]:
+    """Return the signals that ``NEEDS`` of an attack's file names, without its requirements on a protocol; () if it
+    names none."""
+    return tuple(name for name in registry.declared_in(attack) if name not in OFFERS)
 
 
 def known_mask(signal: dict[str, np.ndarray]) -> np.ndarray:

@@ -88,15 +88,12 @@ def methods(options: Options, names: list[str]) -> list[str]:
         raise ValueError(f"{root}: there is no such folder; give one relative to the working directory")
     method_names = [name for name in names if name not in YARDSTICKS]
     for name in names:
-        # The audited models lie in a folder of the method or, if the study names one method besides reference methods,
-        # in root / "target". For a reference method such folders are an error; root / "target" is one only if the study
-        # names no method whose models it may hold.
-        in_root = [] if {*method_names} - {name} else [root / "target"]
-        places = [place for place in (root / name / "target", *in_root) if place.is_dir()]
+        target = _home(root, name, method_names) / "target"  # the folder of the audited models
         if name in YARDSTICKS:
-            if places:
+            # The root's target/ is an error only if the study names no method whose models it may hold.
+            if target.is_dir():
                 reason = f"the method {name!r} has the models of {root / YARDSTICKS[name]}"
-                raise ValueError(f"{places[0]}: {reason}; give the audited method another name")
+                raise ValueError(f"{target}: {reason}; give the audited method another name")
             if not _has_models(root / YARDSTICKS[name]):
                 raise ValueError(
                     f"{root / YARDSTICKS[name]}: there are neither logits.npy nor models; the method {name!r} needs "
@@ -104,12 +101,19 @@ def methods(options: Options, names: list[str]) -> list[str]:
                 )
         elif name in (*PER_METHOD, *SHARED):
             raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
-        elif not places:
+        elif not target.is_dir():
             expected = "it must hold logits.npy of the models after unlearning, or these models, and the memberships"
-            raise ValueError(f"{(root / name / 'target', *in_root)[-1]}: there is no such folder; {expected}")
+            raise ValueError(f"{target}: there is no such folder; {expected}")
     _refuse_unknown_folders(root, method_names)
     known = {name for name, folder in YARDSTICKS.items() if _has_models(root / folder)}
     return [name for name in ("none", *method_names, "retrain", "retrain_control") if name in {*known, *method_names}]
+
+
+def _home(root: Path, method: str, method_names: list[str]) -> Path:
+    """Return the folder of a method's target/ and shadow/: one of its name or, if the study names no other method
+    besides reference methods, also the root."""
+    own = root / method
+    return root if not {*method_names} - {method} and not (own / "target").is_dir() else own
 
 
 def _refuse_unknown_folders(root: Path, method_names: list[str]) -> None:
@@ -177,11 +181,8 @@ def populations(options: Options, method: str, names: list[str]) -> dict[str, Lo
     """
     root = Path(options.path)
     method_names = [name for name in names if name not in YARDSTICKS]
-    folder_of = {name: root / name for name in method_names}  # method → the folder of its target/ and shadow/
-    if len(method_names) == 1 and not (folder_of[method_names[0]] / "target").is_dir():
-        folder_of[method_names[0]] = root
     # If several methods are compared, their models differ only by the method, and any method's files on models will do.
-    any_method = folder_of[method_names[0]] if method_names else root
+    any_method = _home(root, method_names[0], method_names) if method_names else root
     shared = {}
     for kind in SHARED:
         if _has_models(root / kind) or _formats.holds_arrays(root / kind):
@@ -190,7 +191,7 @@ def populations(options: Options, method: str, names: list[str]) -> dict[str, Lo
             shared[kind] = LogitFolder(kind, _files_of(kind, root / kind, above=[root], donors=donors))
     if method in YARDSTICKS:
         return _folders_of_reference(YARDSTICKS[method], shared)
-    own = folder_of[method]
+    own = _home(root, method, method_names)
     above = list(dict.fromkeys((own, root)))
     folders = {"target": LogitFolder("target", _files_of("target", own / "target", above, donors=above))}
     if (own / "shadow").is_dir():
