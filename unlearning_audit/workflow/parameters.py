@@ -19,7 +19,7 @@ CAPTIONS = unlearning_audit.ROOT / "resources" / "captions"
 #: Templates of tables, in resources/.
 TEMPLATES = ("tables/sheet.md.jinja", "tables/sheet.tex.jinja")
 #: Files of the page, in resources/page/.
-PAGE_FILES = ("page.html", "page.css", "page.js", "vendor/datatables.min.js")
+PAGE_FILES = ("page.html", "answer.html", "page.css", "page.js", "vendor/datatables.min.js")
 
 
 def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[str, str]:

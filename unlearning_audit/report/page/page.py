@@ -1,6 +1,7 @@
 """Make the report: verdicts, numbers, figures, tables, controls, costs and settings in one file that needs no
 network."""
 
+import ast
 import itertools
 import json
 import math
@@ -11,10 +12,11 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from unlearning_audit.plugins import registry
 from unlearning_audit.report import answer, compare, lookup, naming, style, templates, words
 from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Numbers
-from unlearning_audit.report.page import answered, copies, details, embed, recognised, sentences
+from unlearning_audit.report.page import copies, details, embed, recognised, sentences
 from unlearning_audit.report.tables import cost, grid, standings
 from unlearning_audit.report.tables import meta as worth
 from unlearning_audit.report.tables import tuning as tuned
@@ -99,7 +101,10 @@ def _first_screen(
         (method, "scenario|setting") → its recognised records.
     """
     answers = answer.answers(numbers, judgements)
-    shown = answered.chosen(answers)
+    # The first screen shows the scenario with methods that has the most systems, if possible one whose checks passed.
+    with_methods = [column for column in answers if column.lines]
+    passed = [column for column in with_methods if column.passed]
+    shown = max(passed or with_methods, key=lambda column: len(column.judges), default=None)
     times: dict[str, float] = {}  # method → its time divided by that of retraining, where it is known
     pictured = None
     if shown:
@@ -118,9 +123,22 @@ def _first_screen(
         "answer": shown,
         "times": times,
         "pictured": pictured,
-        "about": {case["method"]: answered.about(case["plugin"], case.get("file")) for case in numbers.cases},
+        "about": {case["method"]: about(case["plugin"], case.get("file")) for case in numbers.cases},
         "details": embed.packed(content.encode()),
     }
+
+
+def about(plugin: str, file: str | None) -> str:
+    """Return the first line of the docstring of a method's file: the user's ``file``, or that of the library's
+    ``plugin``.
+
+    "" for imported methods, which have no file, and for a file that does not exist.
+    """
+    if not file and plugin not in registry.names("methods"):
+        return ""
+    path = Path(file) if file else registry.source_file("methods", plugin)
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
 
 
 def paragraphs(text: str) -> list[str]:
