@@ -57,7 +57,7 @@ def parts(rng: np.random.Generator, audited: int, retrained: int, skill: str, lo
     logits[:, np.arange(SAMPLES), y] += easy + skills[:, None]
     populations = {"mine": logits[:audited], "retrain": logits[audited:]}
     return {
-        method: accuracy.effects(evaluation(part.astype(np.float32), y, forget, heldout, "given"), accuracy.Options())
+        method: accuracy.effects(evaluation(part.astype(np.float32), y, forget, heldout, "given"))
         for method, part in populations.items()
     }
 

@@ -2,6 +2,7 @@
 
 from types import ModuleType
 
+from unlearning_audit.plugins import registry
 from unlearning_audit.randomness.keyed import generator
 
 
@@ -23,14 +24,14 @@ def prepared(metric: ModuleType, evaluation, settings: dict):
     name = metric.__name__.rpartition(".")[2]
     with_settings(evaluation, settings)
     options = settings.get("metrics", {}).get(name, {})
-    return metric.Options(**options), generator(settings.get("seed", 0), name)
+    return registry.options("metrics", name)(**options), generator(settings.get("seed", 0), name)
 
 
 def rows(metric: ModuleType, evaluation, settings: dict):
     options, rng = prepared(metric, evaluation, settings)
-    return metric.rows(evaluation, options, rng)
+    return registry.call("metrics", metric, "rows", evaluation, options, rng)
 
 
 def parts(metric: ModuleType, evaluation, settings: dict):
     options, _ = prepared(metric, evaluation, settings)
-    return metric.effects(evaluation, options)
+    return registry.call("metrics", metric, "effects", evaluation, options)

@@ -101,7 +101,7 @@ def evaluation(published: Published) -> SimpleNamespace:
 
 def rows_of(published: Published) -> list[Row]:
     """The rows that published numbers give."""
-    return metric.rows(evaluation(published), metric.Options(), np.random.default_rng(0))
+    return metric.rows(evaluation(published), metric.Options())
 
 
 def checks(imported: readers.Imported) -> list[readers.Agreement]:

@@ -34,7 +34,7 @@ def values(guess=GUESS, retrained=None, y=Y, retain=RETAIN, forget=FORGET, heldo
         outputs=lambda files: Held(np.eye(4, dtype=np.float32)[answers[files[0]]]),
     )  # fmt: skip
     table = {}
-    for row in accuracy.rows(evaluation, accuracy.Options(), None):
+    for row in accuracy.rows(evaluation):
         assert -1 <= row.ci_low <= row.value <= row.ci_high <= 1
         table.setdefault(row.metric, {})[row.role] = row
     return table

@@ -34,20 +34,20 @@ def audited(same_labels=False, heldout=True):
 
 def test_it_is_the_mean_over_two_forgotten_samples_at_least():
     evaluation = population(same_forget(3, (0, 1)))
-    (row,) = forgotten_phi.rows(evaluation, forgotten_phi.Options(), None)
+    (row,) = forgotten_phi.rows(evaluation)
     assert (row.value, row.n) == (pytest.approx(phi(logits=evaluation.unlearned, y=Y)[:, :2].mean()), 2)
     with pytest.raises(ValueError, match="fewer than two forgotten samples"):
-        forgotten_phi.rows(population(same_forget(3, (0,))), forgotten_phi.Options(), None)
+        forgotten_phi.rows(population(same_forget(3, (0,))))
 
 
 def test_it_decides_where_no_held_out_sample_has_a_forgotten_label():
-    member, options = same_forget(3, (0, 1)), forgotten_phi.Options()
-    assert forgotten_phi.effects(population(member), options) == {}
+    member = same_forget(3, (0, 1))
+    assert forgotten_phi.effects(population(member)) == {}
     apart = np.where(np.arange(15) < 2, 2, Y % 2)
     for evaluation, y in (
         (population(member, y=apart), apart), (population(replace(member, heldout=member.heldout & False)), Y)
     ):  # fmt: skip
-        part = forgotten_phi.effects(evaluation, options)["forgotten_phi"]
+        part = forgotten_phi.effects(evaluation)["forgotten_phi"]
         np.testing.assert_allclose(part.value[0], phi(logits=evaluation.unlearned, y=y)[:, :2].mean(axis=1))
         assert (part.rule.direction, part.rule.deciding) == (1, True)
 

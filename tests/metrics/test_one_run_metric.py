@@ -196,14 +196,14 @@ def test_a_verdict_rests_on_canaries_alone_and_on_phi_without_attacks(tmp_path):
     files = Folder(tmp_path, canaries(models=1, pairs=40))
     original = files.add("original", trained)
     evaluation = call.with_settings(files.evaluation(original, original), SETTINGS)
-    (name,) = parts = one_run.effects(evaluation, one_run.Options())
+    (name,) = parts = one_run.effects(evaluation)
     assert (name, parts[name].rule.ideal, parts[name].rule.chance) == ("right_guesses", 0.5, "samples")
     rows = call.rows(one_run, evaluation, SETTINGS)
     assert parts[name].value[0, 0] == only_row(rows, "right_guesses").value
     assert parts[name].p[0] == only_row(rows, "one_run_p", "phi_two_sided").value
-    assert swap.effects(evaluation, swap.Options()) == {}
+    assert swap.effects(evaluation) == {}
     evaluation.__dict__["membership"] = replace(evaluation.membership, pair=None)
-    assert one_run.effects(evaluation, one_run.Options()) == {}
+    assert one_run.effects(evaluation) == {}
 
 
 def test_a_p_below_what_a_float_holds_is_adjusted_like_any_other():

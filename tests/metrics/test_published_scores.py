@@ -13,11 +13,11 @@ from unlearning_audit.metrics import texts
 
 
 def rows_of(of: Published, fpr=()):
-    return metric.rows(SimpleNamespace(published=of), SimpleNamespace(fpr=fpr), None)
+    return metric.rows(SimpleNamespace(published=of), SimpleNamespace(fpr=fpr))
 
 
 def effects_of(of: Published):
-    return metric.effects(SimpleNamespace(published=of), metric.Options())
+    return metric.effects(SimpleNamespace(published=of))
 
 
 def published(forget, retain=None, **changes) -> Published:
@@ -92,7 +92,7 @@ def test_rows_of_two_models_by_hand(share):
 
 
 def test_what_decides_of_two_models_by_hand():
-    parts = metric.effects(SimpleNamespace(published=two_models()), metric.Options())
+    parts = metric.effects(SimpleNamespace(published=two_models()))
     values = {"auc": [0.75, 0.25], "memory": [0.2, 0.6], "kept": [0.5, 0.8], "elsewhere": [1.0, 0.5]}
     assert list(parts) == list(values)
     for name, value in values.items():

@@ -42,22 +42,22 @@ def test_the_attack_of_a_pair_is_chosen_in_other_pairs():
 def test_models_that_forgot_nothing_are_recognised_and_retrained_ones_are_not(tmp_path):
     folder = Folder(tmp_path, swapped_pairs())
     original, anew = folder.add("original", trained), folder.add("retrained", retrained)
-    whole, *pairs = records.rows(folder.evaluation(original, original), records.Options(), None)
+    whole, *pairs = records.rows(folder.evaluation(original, original), records.Options())
     assert whole.value > 0.5
     assert [row.pair for row in pairs] == [0, 1]
     assert whole.n == sum(row.n for row in pairs)
     assert whole.note.startswith(f"{round(whole.value * whole.n)} of {whole.n}; in such lists at most 10% are false")
     assert "samples" in whole.note
     assert not any("false" in row.note for row in pairs), "a part of a list has no rate of its own"
-    none, *pairs = records.rows(folder.evaluation(original, anew), records.Options(), None)
+    none, *pairs = records.rows(folder.evaluation(original, anew), records.Options())
     assert none.value < 0.05
     assert sum(row.value > 0 for row in pairs) <= 1
     held = folder.evaluation(original, original, anew)
     alone = folder.evaluation(original, anew)
     for evaluation in (held, alone):  # nothing is held out to compare with
         evaluation.__dict__["membership"] = replace(held.membership, heldout=held.membership.heldout & False)
-    assert records.rows(held, records.Options(), None)[0].value > 0.5
-    assert records.rows(alone, records.Options(), None) == []
+    assert records.rows(held, records.Options())[0].value > 0.5
+    assert records.rows(alone, records.Options()) == []
 
 
 def test_attacks_that_read_every_sample_of_both_sides_may_speak_and_the_control_may_not():

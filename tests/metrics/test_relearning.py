@@ -59,7 +59,7 @@ def rows_of(tmp_path, *, x=None, y=None, compared=True):
         relearned_files=[relearned(tmp_path / "own.npz", "own")],
         compared_relearned_files=[relearned(tmp_path / "other.npz", "other")] if compared else None,
     )  # fmt: skip
-    return {(row.metric, about(row)): row for row in relearn.rows(evaluation, relearn.Options(), None)}
+    return {(row.metric, about(row)): row for row in relearn.rows(evaluation)}
 
 
 def test_rows_by_hand(tmp_path):

@@ -59,7 +59,7 @@ class World:
         return Evaluation(whole, [splits], originals, unlearned, **references)
 
     def rows(self, *files):
-        return {row.metric: row for row in representation.rows(self.evaluation(*files), representation.Options(), None)}
+        return {row.metric: row for row in representation.rows(self.evaluation(*files))}
 
 
 def near(rng, layers, correlation=CORRELATION):

@@ -92,6 +92,6 @@ def test_a_request_that_is_still_known_is_found_by_itself_and_the_control_decide
     vars(evaluation)["scores"] = {("mine", "trained"): (first * 1.0, first)}
     parts = requests.effects(evaluation, requests.Options(decides=True))
     assert [part.value.mean() for part in parts.values()] == [1.0, 0.0, 0.0]
-    assert swap.effects(evaluation, swap.Options())["advantage"].value.mean() == pytest.approx(1 / 3)
+    assert swap.effects(evaluation)["advantage"].value.mean() == pytest.approx(1 / 3)
     vars(evaluation)["scores"] = {("random", "trained"): (first * 1.0, first)}
     assert requests.effects(evaluation, requests.Options(decides=True)) == {}

@@ -282,7 +282,7 @@ LEAK = 1.5
 
 
 def rows(evaluation, **options) -> dict[tuple[str, str, str], dict]:
-    return {(r.attack, r.metric, about(r)): r for r in ruli.rows(evaluation, ruli.Options(**options), None)}
+    return {(r.attack, r.metric, about(r)): r for r in ruli.rows(evaluation, ruli.Options(**options))}
 
 
 def leaky(member: Membership) -> np.ndarray:
@@ -406,7 +406,7 @@ def test_a_selection_finds_what_was_planted_in_the_models_before_unlearning(tmp_
         assert not verdict[~pool].any()
     assert selection.ratio[planted & pool].min() > selection.ratio[~planted].max() + 5
     # rows count the same verdicts
-    numbers = {r.metric: r for r in vulnerability.rows(evaluation, options, None)}
+    numbers = {r.metric: r for r in vulnerability.rows(evaluation, options)}
     assert numbers["highly_memorized"].value == selection.vulnerable.sum()
     # 30 of 600 members are planted; the rate of the others is that of false alarms
     assert covers(numbers["lira_tpr_at_1pct_fpr"], 0.05 + 0.95 * 0.01, 0.1)

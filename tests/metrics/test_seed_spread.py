@@ -39,5 +39,5 @@ def test_the_rows_are_those_of_the_mean_confidence():
     phi[:, :2] += [1.0, -1.0]
     answers = SimpleNamespace(phi=lambda y, rows: phi)
     evaluation = SimpleNamespace(membership=member, data=data(), unlearned_files=[], outputs=lambda _: answers)
-    rows = {row.metric: row.value for row in seed_spread.rows(evaluation, seed_spread.Options(), None)}
+    rows = {row.metric: row.value for row in seed_spread.rows(evaluation)}
     assert rows == {"sd_of_training": pytest.approx(np.sqrt(11)), "sd_of_unlearning": pytest.approx(2.0)}

@@ -234,7 +234,7 @@ def test_the_direction_of_an_attack_is_that_of_its_ranks():
 
 def test_phi_needs_held_out_samples_of_every_model():
     evaluation = population(pair(), trace=-1.0)
-    rows = phi.rows(evaluation, phi.Options(fpr=(0.25, 0.4)), None)
+    rows = phi.rows(evaluation, phi.Options(fpr=(0.25, 0.4)))
     assert [row.rate for row in rows] == [None, None, 0.25, 0.4]
     confidence, member = stats.phi(logits=evaluation.unlearned, y=Y), evaluation.membership
     expected = np.mean([
@@ -245,7 +245,7 @@ def test_phi_needs_held_out_samples_of_every_model():
     ]  # fmt: skip
     evaluation.membership.heldout[1] = False
     why = "a model has no heldout samples"
-    assert [(row.metric, row.note) for row in phi.rows(evaluation, phi.Options(), None)] == [
+    assert [(row.metric, row.note) for row in phi.rows(evaluation, phi.Options())] == [
         ("auc", why),
         ("mia_score", why),
     ]

@@ -43,7 +43,7 @@ def population(rng, easy, before, *, models, trace) -> SimpleNamespace:
 
 
 def effects(evaluation):
-    return swap.effects(evaluation, swap.Options())
+    return swap.effects(evaluation)
 
 
 def audit(seed, *, trace, models=3):

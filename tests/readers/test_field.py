@@ -83,7 +83,7 @@ def test_all_logs_are_read_and_give_the_numbers_they_print_and_the_kept_aucs(rea
 @pytest.mark.parametrize("name", ["llama2_7b_300_samples", "phi_200_samples", "llama_3_2_1b_instruct_forget10"])
 @pytest.mark.slow  # all published logs are read
 def test_the_kept_verdicts_are_those_of_the_logs(read, name):
-    parts = {method: metric.effects(evaluation(whole), metric.Options()) for method, whole in read[1][name].items()}
+    parts = {method: metric.effects(evaluation(whole)) for method, whole in read[1][name].items()}
     margins = {"auc": 0.05, "accuracy": 0.05, "perplexity": 1.1}
     compared = judge.compare(parts, {}, margins=margins, draws=1000, seed=0)
     verdicts = {row["method"]: row for row in compared.verdicts}

@@ -23,7 +23,7 @@ from unlearning_audit.stats import Estimate, crossed, jackknife, levels, rates
 
 __all__ = [
     "NO_RETRAINED", "OF_SAMPLES", "Column", "Comparison", "Data", "DecisionRule", "Effect", "Estimate", "Evaluation",
-    "FalsePositiveRates", "Group", "Membership", "NoOptions", "Quantity", "Row", "Settings", "crossed", "generator",
+    "FalsePositiveRates", "Group", "Membership", "Quantity", "Row", "Settings", "crossed", "generator",
     "groups", "jackknife", "levels", "noted", "nothing", "one_minus", "or_none", "or_nothing", "or_reason", "rates",
     "row", "single", "stats", "table",
 ]  # fmt: skip
@@ -32,10 +32,6 @@ Read = TypeVar("Read")
 
 #: Why a number that compares with retrained models is missing.
 NO_RETRAINED = "there are no other retrained models: add retrain to the methods, with controls: true"
-
-
-class NoOptions(Settings):
-    """No options."""
 
 
 def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: Any) -> Row:

@@ -8,7 +8,6 @@ import numpy as np
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import UNKNOWN, Evaluation
 from unlearning_audit.metrics import Comparison, Estimate, Quantity, Row, _text, groups, nothing, or_none, rates, row
-from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.stats.logits import lead
 
 NEEDS = ("forgotten",)
@@ -28,7 +27,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return the accuracy of the target models on retained, forgotten, held-out and test samples, as rows with the
     field ``role``. The test part is judged by its clean labels.
 
@@ -95,7 +94,7 @@ UTILITY = DecisionRule(-1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 FORGOTTEN = replace(UTILITY, direction=1, deciding=True)
 
 
-def effects(evaluation: Evaluation, options: Options, forgotten: bool = False) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, forgotten: bool = False) -> dict[str, Effect]:
     """Return "accuracy_retain" and "accuracy_test" → the accuracy of each target model on its retained and on the test
     samples. Verdicts read them as utility.
 
@@ -121,12 +120,12 @@ def effects(evaluation: Evaluation, options: Options, forgotten: bool = False) -
     return accuracies
 
 
-def accuracies_by_role(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def accuracies_by_role(evaluation: Evaluation) -> dict[str, Effect]:
     """Return the accuracy of each target model on retained, test and forgotten samples.
 
     Tuning uses it where a method must match the accuracies of retraining (Naderloui et al. 2025, appendix A.2).
     """
-    return effects(evaluation, options, forgotten=True)
+    return effects(evaluation, forgotten=True)
 
 
 def _latent(by_model: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:

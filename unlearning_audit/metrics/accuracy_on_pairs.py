@@ -3,14 +3,13 @@
 import numpy as np
 
 from unlearning_audit.metrics import Evaluation, Row, _pairs, accuracy
-from unlearning_audit.metrics import NoOptions as Options
 
 NEEDS = ("swapped_pairs",)
 
 QUANTITIES = accuracy.QUANTITIES
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows "accuracy_gap" for each pair of splits by itself, with the fields ``pair`` and ``role``.
 
     The gap is how much more often retrained models are right. [] if there is only one pair.

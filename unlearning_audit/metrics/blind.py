@@ -36,7 +36,7 @@ class Options(Settings):
     shuffles: int = Field(default=1000, ge=40)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return rows on how well forgotten and held-out samples are distinguished without any audited model, as means over
     target models: "label_overlap", "label_overlap_random" (that of random divisions), and "blind_accuracy" and
     "blind_auc" of a linear classifier.

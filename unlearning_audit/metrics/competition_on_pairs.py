@@ -58,7 +58,7 @@ class Split:
     test: list[float]
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the score F, its null F₀, F/F₀ and the final score over all splits, then of each swapped pair (field
     ``pair``) if there are several.
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from unlearning_audit.evaluation.effects import OF_RETRAINED, DecisionRule, Effect, single
 from unlearning_audit.metrics import Evaluation, Membership, Row, _text, groups, one_minus, rates, table
-from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 
 NEEDS = ("confused_labels",)
@@ -26,7 +25,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows "ic_error" (γ) and "ic_score" (1 − γ) of the target models.
 
     γ is the rate at which samples of the confused set are predicted as the class they were confused with, as a mean
@@ -51,7 +50,7 @@ def _confused(evaluation: Evaluation) -> tuple[Membership, np.ndarray]:
 DECIDES = {"ic_score": DecisionRule(-1, "ic_score", chance=OF_RETRAINED, lowest=0.0, highest=1.0)}
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "ic_score" → the share of each target model's confused samples that it does not predict as the confused
     class, and the influence of each sample on it."""
     target, confused = _confused(evaluation)

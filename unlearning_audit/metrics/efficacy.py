@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit.metrics import DecisionRule, Effect, Estimate, Evaluation, Row, accuracy, single, stats, table
-from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 
 
@@ -77,7 +76,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows of "information", "efficacy" and "efficacy_upper_bound", from gradients over the forget set for
     observed labels: the mean, "…_sd" and "…_median" over target models with intervals over models, then the value of
     each model.
@@ -96,7 +95,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 DECIDES = {"efficacy": DecisionRule(1, "efficacy", scale="log", units="models")}
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "efficacy" → the logarithm of every model's efficacy; {} where one is infinite.
 
     Differences between methods are then mean logarithms of ratios, seed by seed. They equal those of medians if the

@@ -3,7 +3,6 @@
 import numpy as np
 
 from unlearning_audit.metrics import Evaluation, Row, _pairs, efficacy
-from unlearning_audit.metrics import NoOptions as Options
 
 #: The metric reads norms of gradients, which are stored beside the logits.
 NEEDS = ("swapped_pairs", "squared_norms")
@@ -12,7 +11,7 @@ NEEDS = ("swapped_pairs", "squared_norms")
 QUANTITIES = efficacy.QUANTITIES
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows of information, efficacy and its upper bound over all splits, then of each swapped pair (field
     ``pair``) if there are several.
 

@@ -43,7 +43,7 @@ class Options(Settings):
     share: float = Field(0.5, gt=0, lt=1)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the means over models and samples of "gibberish" and "fluency", for every role (field ``role``).
 
     With retrained models, "gibberish_gap" follows: the share of gibberish minus that of retrained models. Raises

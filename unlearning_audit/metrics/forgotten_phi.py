@@ -10,7 +10,6 @@ import numpy as np
 
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.metrics import Evaluation, Quantity, Row, crossed, groups, levels, or_nothing, table
-from unlearning_audit.metrics import NoOptions as Options
 
 NEEDS = ("forgotten",)
 DEFAULT = "imported"
@@ -27,7 +26,7 @@ QUANTITIES = (
 DECIDES = {"forgotten_phi": DecisionRule(1, "0.2", units="models")}
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return the row "forgotten_phi": the mean of φ over target models and their forgotten samples, with an interval
     over both."""
     member = evaluation.membership[evaluation.target]
@@ -35,7 +34,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     return table({"forgotten_phi": levels.mean(_means(evaluation), **groups(member), n=n)})
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "forgotten_phi" → each target model's mean of φ over its forgotten samples.
 
     {} if some model has held-out samples with the label of one of its forgotten samples: then attacks by confidence are

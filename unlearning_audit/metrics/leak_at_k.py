@@ -31,7 +31,7 @@ class Options(Settings):
     answers: tuple[PositiveInt, ...] = Field((1, 16, 128), min_length=1)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return rows "leak_at_k" and "whole_at_k", the means over target models and samples, for forgotten and held-out
     samples (field ``role``) and each k (field ``rule``); over all models, then over each swapped pair (field ``pair``)
     if there are several.

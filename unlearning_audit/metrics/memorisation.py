@@ -4,7 +4,6 @@ import numpy as np
 
 from unlearning_audit.evaluation.shadow import RANK
 from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Quantity, Row, _text
-from unlearning_audit.metrics import NoOptions as Options
 
 #: The metric reads the numbers of single tokens, which are stored beside the logits.
 NEEDS = ("fair_draw", "tokens")
@@ -25,7 +24,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return the means over models and samples of two numbers in [0, 1], for forgotten and held-out samples (field
     ``role``).
 
@@ -48,7 +47,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 DECIDES = {"exact_memorisation": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "exact_memorisation" → each target model's mean exact memorisation of its forgotten samples. {} if a model
     has none."""
     samples, tokens = _text.forgotten_tokens(evaluation)

@@ -4,7 +4,6 @@ import numpy as np
 
 from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.metrics import DecisionRule, Effect, Estimate, Evaluation, Membership, Quantity, Row, _text, row
-from unlearning_audit.metrics import NoOptions as Options
 
 NEEDS = ("fair_draw",)
 
@@ -23,7 +22,7 @@ QUANTITIES = (
 NAME = ("choice_accuracy", "")
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows "choice_accuracy" and "choice_chance" of every role (field ``role``), and with retrained models
     "choice_gap".
 
@@ -62,7 +61,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 DECIDES = {"choice_accuracy": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "choice_accuracy" → each target model's accuracy on its forgotten questions. {} if a model has none."""
     correct = right(evaluation.unlearned[evaluation.target], evaluation.data.views("perturbed"))
     return _text.effect_on_forgotten(evaluation, DECIDES, correct)

@@ -4,7 +4,6 @@ The pairs are canaries that the protocol drew. In the SWAP test, forgotten and n
 these sets are uniform and of one size, so that fair coins decide such pairs as well.
 """
 
-import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect
@@ -67,7 +66,7 @@ class Options(Settings):
     delta: float = Field(0.0, ge=0, lt=1)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return how often the target models' forgotten samples are guessed right, with p-values and lower bounds on ε. If
     there are no coins to guess, imported models get one row with this reason; others raise ValueError."""
 
@@ -88,7 +87,7 @@ DECIDES = {
 }
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "right_guesses" → the share of right guesses on the canaries, with exact p-values, and "tail_advantage" →
     the tail advantage of attacks (`swap.advantages`), of the target models.
 

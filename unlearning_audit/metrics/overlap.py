@@ -37,7 +37,7 @@ class Options(Settings):
     n: int = Field(7, ge=1)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the overlap of forgotten and held-out samples with retained text, and of forgotten with held-out samples.
 
     "ngram_overlap" (field ``role``): the share of a sample's runs of n tokens that occur in what its model keeps.

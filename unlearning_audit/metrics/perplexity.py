@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.metrics import Estimate, Evaluation, Membership, Quantity, Row, _text, groups, levels, table
-from unlearning_audit.metrics import NoOptions as Options
 
 NEEDS = ("fair_draw",)
 
@@ -30,7 +29,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows "nll", "perplexity" and, with retrained models, "nll_gap" for each role of samples that occurs:
     forget, heldout, retain and test.
 

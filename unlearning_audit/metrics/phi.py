@@ -11,7 +11,7 @@ DEFAULT = "imported"
 ALONE = True
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return rows on how well φ distinguishes forgotten from held-out samples of the target models: "auc", "mia_score"
     (1 minus the AUC) and "tpr_at_fpr" for each rate of the options (field ``rate``), as means over splits.
 
@@ -30,7 +30,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 DECIDES = {"auc": DecisionRule(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, highest=1.0)}
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "auc" → the AUC of φ for each target model, forgotten against held-out samples. {} if the study has
     attacks or canaries, which find more, or if a model has no forgotten or no held-out samples."""
     member = evaluation.membership[evaluation.target]

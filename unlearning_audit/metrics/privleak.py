@@ -37,7 +37,7 @@ class Options(Settings):
     share: float = Field(0.4, gt=0, le=1)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return rows "privleak" and "min_k_auc" over all target models, then over each swapped pair of models (field
     ``pair``) if there are several; [] without retrained models.
 

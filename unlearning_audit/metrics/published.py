@@ -61,7 +61,7 @@ class Options(Settings):
     fpr: FalsePositiveRates = (0.01,)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the rows that published scores and values of the audited models give.
 
     These are "unlearning_step" of a checkpoint; "auc_…" and "tpr_at_fpr_…" of each attack; "reading_…", the mean of
@@ -166,7 +166,7 @@ DECIDES = {
 }
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return what the published numbers of the audited models contribute to verdicts. Only attacks and values that all
     populations of the evaluation have are used.
 

@@ -65,7 +65,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     return {"quantised": several(names, accuracies, **places, rule=DECIDES["quantised"])}
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return rows for each of ``bits`` (field ``rule``), of models with rounded weights.
 
     "quantised_gap" is the accuracy on forgotten samples minus that of retrained models with rounded weights. Without

@@ -51,7 +51,7 @@ Scores = dict[str, np.ndarray]  # attack → float64 [models, samples], larger =
 Unseen = dict[tuple[int, int], _contents.Unseen]  # (pair, split) → samples that its models never saw
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return rows "records_recognised" of all target models, then of each pair if there are several: the share of
     forgotten samples that are listed as still recognised. [] without lines of records.
 

@@ -73,7 +73,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     return {"relearn_area": single(**vars(accuracy), **places, rule=DECIDES["relearn_area"])}
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return how much more the target models relearn of what they forgot than retrained ones ("relearn_area…"), and how
     many steps they need in comparison ("relearn_steps"). The accuracy of the target models after each number of steps
     follows ("relearn_accuracy").

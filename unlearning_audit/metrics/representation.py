@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from unlearning_audit.metrics import NO_RETRAINED, Evaluation, Quantity, Row, groups, nothing, privleak, row, stats
-from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.stats import alignment, crossed, levels
 from unlearning_audit.store.files import NoAnswerError
 
@@ -40,7 +39,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows on the last hidden layers of the target models, each with an interval over models and samples.
 
     "probe_auc" is the AUC of forgotten against held-out samples by a new last layer that is learned from retained

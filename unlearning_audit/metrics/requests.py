@@ -7,8 +7,6 @@ find.
 
 from dataclasses import replace
 
-import numpy as np
-
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import Effect, Quantity, Row, Settings, accuracy, groups, one_run, rates, row, swap
 from unlearning_audit.randomness.keyed import generator
@@ -57,7 +55,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     return of_all
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return the rows of every request of the sequence, with its number in the field ``request``: "accuracy" of the
     target models on the samples of the request that they were trained on (role=forget) and on its other samples
     (role=heldout), and how well attacks tell the two kinds apart.

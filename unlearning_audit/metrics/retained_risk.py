@@ -11,7 +11,6 @@ import numpy as np
 
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import Membership, Quantity, Row, _game, groups, levels, nothing, or_none, table
-from unlearning_audit.metrics import NoOptions as Options
 
 NEEDS = ("fair_draw",)
 
@@ -31,7 +30,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows of how well φ (confidence in the label) distinguishes retained from held-out samples of the target
     models: "retained_auc" after unlearning, and the differences from the AUC before unlearning ("retained_risk") and
     from that in retrained models ("retained_risk_gap").

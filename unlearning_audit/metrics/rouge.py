@@ -32,7 +32,7 @@ class Options(Settings):
     most: int = Field(200, ge=1)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows "rouge_recall", "rouge_f1" and "rouge_f1_unstemmed": means of ROUGE-L over target models and samples,
     for each role (field ``role``: forget, heldout, retain and test) of which all models have samples; over all models,
     then over each swapped pair (field ``pair``) if there are several.
@@ -70,7 +70,7 @@ def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> di
 DECIDES = {"rouge_recall": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "rouge_recall" → each target model's mean ROUGE-L recall of its forgotten samples. {} if a model has
     none."""
     recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]

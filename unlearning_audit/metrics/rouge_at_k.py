@@ -46,7 +46,7 @@ class Options(Settings):
         return self
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return rows "rouge_at_k" and "leaked_at_k", the means over target models and samples, for forgotten and held-out
     samples (field ``role``) and each k (field ``rule``); over all models, then over each swapped pair (field ``pair``)
     if there are several.

@@ -135,7 +135,7 @@ CURVES = ("privacy", "efficacy")
 CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return accuracy, AUC and TPR of RULI's tests on all target samples, then on vulnerable and on protected ones
     (field ``target``) if there are both kinds.
 

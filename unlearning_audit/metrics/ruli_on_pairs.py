@@ -32,7 +32,7 @@ class Options(Settings):
     minimum: int = Field(default=2, ge=2)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return accuracy, AUC and TPR of each test over all pairs, then of each pair (field ``pair``) if there are
     several.
 

@@ -7,7 +7,6 @@ were unlearned from one original (``copies`` of the protocol competition), the t
 import numpy as np
 
 from unlearning_audit.metrics import Evaluation, Quantity, Row, table
-from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.stats import nested
 
 NEEDS = ("one_forget_set",)
@@ -30,7 +29,7 @@ QUANTITIES = (
 SEEDS = ("sd_of_training", "sd_of_unlearning")
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows "sd_of_training" and "sd_of_unlearning": the standard deviations, over training and over unlearning
     seeds, of a model's mean φ over forgotten samples."""
     forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))

@@ -239,7 +239,7 @@ UPDATES = {"update_auc": DecisionRule(-1, "auc", units="pairs", lowest=0.0, high
 NOT_AT_CHANCE = "retrained models are not at chance: compare with them"
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "advantage", "tail_advantage" and "update_auc" → the numbers of every adversary but the random one, for
     each target model. Numbers that no attack gives are left out.
 

@@ -11,7 +11,6 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.evaluation.shadow import LOGP, RANK
-from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.metrics import (
     _text,
     groups,
@@ -44,7 +43,7 @@ DEFAULT = "imported"
 QUANTITIES = (*perplexity.QUANTITIES, *privleak.QUANTITIES, *truth_ratio.QUANTITIES, *utility.QUANTITIES)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return the rows that published values of the audited language models give: "nll" and "perplexity" for each role
     of samples, and "model_utility"; with retrained models of the same samples also "nll_gap", "privleak",
     "truth_ratio_ks" and "forget_quality".

@@ -10,7 +10,6 @@ from scipy import special
 
 from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Membership, Row, _text, groups, table
-from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.stats import Estimate, empty, mean_interval
 
@@ -44,7 +43,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return the means of three forms of the truth ratio R for each role of samples. If there are retrained models,
     also return how far the distribution of R on the forget set is from its distribution in retrained models. All rows
     are given for all target models together, then for each swapped pair (field ``pair``) if there are several.
@@ -82,7 +81,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 DECIDES = {"truth_ratio_probability": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "truth_ratio_probability" → 1/(1 + R), the probability of the right answer where R is the truth ratio, as
     a mean over the forgotten samples of each target model. {} if a model has no such sample with perturbed answers."""
     wrong, paraphrase = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))

@@ -28,7 +28,7 @@ class Options(Settings):
     most: int = Field(200, ge=1)
 
 
-def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation) -> list[Row]:
     """Return the row "model_utility": for each model, the harmonic mean of three terms on retained samples and on the
     test part; over all target models, then over each swapped pair (field ``pair``) if there are several.
 
@@ -60,7 +60,7 @@ def rows_of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership
     return [row(metric="model_utility", estimate=utility)]
 
 
-def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "model_utility" → the model utility of each target model, which verdicts read as utility; {} where a term
     is 0 for some model, or has fewer than two samples."""
     of_models, _ = mean_of_terms(terms(evaluation))

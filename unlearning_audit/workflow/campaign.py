@@ -197,8 +197,11 @@ class Campaign:
         effects: dict[str, Any] = {}
         for entry in self.settings["metrics"].values():
             module = registry.load("metrics", entry["name"])
-            measure = module.accuracies_by_role if self.by_accuracy else module.effects
-            effects |= measure(evaluation, module.Options(**entry["options"]))
+            if self.by_accuracy:
+                effects |= module.accuracies_by_role(evaluation)
+            else:
+                options = registry.options("metrics", entry["name"])(**entry["options"])
+                effects |= registry.call("metrics", module, "effects", evaluation, options)
         return effects
 
     def _evaluation(self, files: list[str], scores: str | None) -> Evaluation:
