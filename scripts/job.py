@@ -42,17 +42,17 @@ def run(job: Any) -> None:
     # Snakemake does not know inputs that another node's job makes besides its own. Then the plan lists all inputs.
     inputs = place.get("inputs") or dict(job.input.items())
     try:
-        function = function_of(params["stage"])
         if "spec" in outputs:
-            spec = run_and_record(function, job.rule, params["settings"], inputs, outputs, place)
+            spec = run_and_record({**params, "inputs": inputs, "outputs": outputs, "place": place})
             for part in place.get("parts", {}).values():
                 try:
-                    make_part(function_of(part["stage"]), **part)
+                    make_part(part)
                 except Exception as error:  # the other results are kept: the part gets a job of its own
                     traceback.print_exc(file=log)
                     print(f"\n{part['stage']}: {error} (more in {job.log[0]})\n", file=sys.__stderr__, flush=True)
             write_spec(outputs["spec"], spec)
         else:
+            function = function_of(params["stage"])
             function(**arguments_of(function, inputs, dict(job.wildcards.items()) | params | outputs))
             for path in job.output:
                 seal(path)

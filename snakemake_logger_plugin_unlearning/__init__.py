@@ -66,7 +66,7 @@ class LogHandler(LogHandlerBase):
                 self._clear()
                 self.snakemakes.handle(record)
             elif self.progress is not None and not self.live:
-                self._print_tenths()
+                self._print_tenths(self.progress)
 
     def _follow(self, record: Any) -> None:
         """Follow the run by its records: count the jobs that start and end, and note when one has failed.
@@ -98,7 +98,7 @@ class LogHandler(LogHandlerBase):
         counts.pop("total", None)
         self.progress = progress.Progress(counts, self.cores, started=now)
         if self.live:
-            threading.Thread(target=self._redraw, daemon=True).start()
+            threading.Thread(target=self._redraw, args=[self.progress], daemon=True).start()
 
     def _is_shown(self, record: logging.LogRecord) -> bool:
         """Return whether a reader needs to see a record: an error, a warning, or a message of the workflow itself.
@@ -119,21 +119,19 @@ class LogHandler(LogHandlerBase):
             return False
         return record.levelno >= logging.WARNING or hasattr(record, "small") or text.startswith(ANSWERS)
 
-    def _print_tenths(self) -> None:
+    def _print_tenths(self, progress: "Progress") -> None:
         """Print the line once for each tenth of the run."""
-        assert self.progress is not None
         now = time.time()
-        tenth = int(10 * self.progress.share(now))
+        tenth = int(10 * progress.share(now))
         if tenth > self.tenth:
             self.tenth = tenth
-            _print(f"{self.progress.line(now)}\n")
+            _print(f"{progress.line(now)}\n")
 
-    def _redraw(self) -> None:
+    def _redraw(self, progress: "Progress") -> None:
         """Draw the line twice a second, until the run has ended."""
-        assert self.progress is not None
-        while self.progress.ended < self.progress.jobs and not self.failed:
+        while progress.ended < progress.jobs and not self.failed:
             with self.turn:
-                line = self.progress.line(time.time(), shutil.get_terminal_size().columns)
+                line = progress.line(time.time(), shutil.get_terminal_size().columns)
                 _print(f"\r\x1b[K{line}")
                 self.drawn = True
             time.sleep(REDRAWN)

@@ -176,8 +176,8 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
 
         kind = trial.kind(file)
         if not registry.is_function(kind, Path(file)):
-            registry.load(kind, trial.name_of(file), file)  # raises if it is incomplete or cannot be imported
-        if problem := checks.unknown_need(Plugin(kind, trial.name_of(file), file)):
+            registry.load(kind, kind, file)  # raises if it is incomplete or cannot be imported
+        if problem := checks.unknown_need(Plugin(kind, kind, file)):
             raise ValueError(f"{file}: {problem}")
         valid = f"{file} is valid: {registry.KINDS[kind].with_article}. Next: audit try {file}"
         print(json.dumps({"file": file, "kind": kind}) if as_json else valid)

@@ -47,9 +47,7 @@ def judge(plan: Plan, *, progress: bool = False) -> None:
 
 def run(node: Node) -> None:
     """Run one node by the function of its stage, and write its spec.json, as a job of the workflow does."""
-    used, function = jobs.process_time(), jobs.function_of(node.stage)
-    spec = jobs.run_and_record(function, node.stage, node.settings, node.inputs, node.outputs, node.place, used)
-    write_spec(node.outputs["spec"], spec)
+    write_spec(node.outputs["spec"], jobs.run_and_record(node.part, jobs.process_time()))
 
 
 def show(plan: Plan, file: str) -> Path:

@@ -19,6 +19,9 @@ from unlearning_audit.store import folders
 from unlearning_audit.store.files import ArtifactError, Json, checksum, node_of, paths_in, verify, write_spec
 from unlearning_audit.workflow.versions import VERSIONS
 
+#: What a job is told of a node of the plan: settings decide the results besides the inputs, and the place does not.
+PART = ("stage", "settings", "inputs", "outputs", "place")
+
 
 def file_of(stage: str) -> Path:
     """Return the file that defines the function of a ``stage``: its script, or a file of the library's stages."""
@@ -43,11 +46,8 @@ def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values
     return values | {name: files for name, files in inputs.items() if name in parameters or "files" in parameters}
 
 
-def run_and_record(
-    function: Callable[..., Any], stage: str, settings: Json, inputs: Json, outputs: dict[str, str], place: Json,
-    used: float = 0.0,
-) -> Json:  # fmt: skip
-    """Call the function of a job, and return the record for its ``spec.json``: how its other files were made, and at
+def run_and_record(part: Json, used: float = 0.0) -> Json:
+    """Call the function of a stage, and return the record for its ``spec.json``: how its other files were made, and at
     which cost, as JSON values.
 
     The function gets inputs, outputs, ``settings`` and ``place`` by name. What it returns is added to the record,
@@ -57,14 +57,14 @@ def run_and_record(
 
     Parameters
     ----------
-    inputs, outputs
-        Role → file or files.
-    place
-        Facts that do not change results, such as paths, and "contents", the digests of the user's files, which must not
-        have changed since the plan was made.
+    part
+        What a node of the plan says of itself (`PART`). In its ``place``, "contents" are the digests of the user's
+        files, which must not have changed since the plan was made.
     used
         Processor seconds (`process_time`) of this process before the job.
     """
+    stage, settings, inputs, outputs, place = (part[name] for name in PART)
+    function = function_of(stage)
     folders.unchanged(place.get("contents", {}))
     started = time.perf_counter()
     facts = function(**arguments_of(function, inputs, {**outputs, "settings": settings, "place": place})) or {}
@@ -87,31 +87,22 @@ def run_and_record(
     }
 
 
-def make_part(
-    function: Callable[..., Any], stage: str, settings: Json, inputs: Json, outputs: dict[str, str], place: Json
-) -> None:
+def make_part(part: Json) -> None:
     """Make the files of one node of the plan, and write its ``spec.json``, inside the job that Snakemake runs for
     another node.
 
     So a job that makes models also computes the signals that are read from them, without jobs of their own. Nothing is
     done if all files exist and are intact.
 
-    Parameters
-    ----------
-    function
-        The function of the ``stage``, which makes the files.
-    inputs, outputs
-        Role → path or paths, the ``spec.json`` last.
-    place
-        Facts that do not change results.
+    ``part``: what the node says of itself (`PART`). Its ``spec.json`` is the last of the outputs.
     """
-    *files, record = outputs.values()
+    *files, record = part["outputs"].values()
     with suppress(ArtifactError):  # a missing or damaged file is made anew
         if Path(record).exists():
             for path in files:
                 verify(path)
             return
-    write_spec(record, run_and_record(function, stage, settings, inputs, outputs, place, used=process_time()))
+    write_spec(record, run_and_record(part, used=process_time()))
 
 
 def process_time() -> float:

@@ -65,6 +65,11 @@ class Node:
         """The node's name without the key."""
         return self.name.rpartition("-")[0]
 
+    @property
+    def part(self) -> dict[str, Any]:
+        """What a job that makes the node is told of it."""
+        return {name: getattr(self, name) for name in jobs.PART}
+
 
 @dataclass(frozen=True)
 class CaseFiles:
@@ -240,8 +245,7 @@ class Plan:
                 place={fact: value for fact, value in place.items() if fact not in OF_JOB or value}, within=within,
             )  # fmt: skip
             if within:
-                part = {role: getattr(node, role) for role in ("stage", "settings", "inputs", "outputs", "place")}
-                within.place.setdefault("parts", {})[name] = part
+                within.place.setdefault("parts", {})[name] = node.part
         return nodes[name]
 
     def all(self) -> list[Node]:

@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -57,20 +56,18 @@ def kind(file: str, function: str = "") -> str:
     raise ValueError(f"{file}: it defines none of {parts}; {advice}")
 
 
-def name_of(file: str | Path, kind: str = "") -> str:
+def name_of(file: str | Path, kind: str) -> str:
     """Return the name of a user's file in a study: its stem in lower case, shortened if necessary. Characters that
     names may not have become "_".
 
     The name begins with "my_" if the library has a plug-in of the same ``kind`` and name, or, for the kind "study", if
-    results have a folder of that name. Without a ``kind``, all names are free.
+    results have a folder of that name.
 
     >>> [name_of("repo/Scrub-2.py", "methods"), name_of("scrub.py", "methods"), name_of("train.yaml", "study")]
     ['scrub_2', 'my_scrub', 'my_train']
     """
     name = re.sub("[^a-z0-9]", "_", Path(file).stem.lower()).lstrip("_")[:LONGEST] or "mine"
-    taken: Iterable[str] = STAGES if kind == "study" else ()
-    if kind and kind != "study":
-        taken = registry.names(kind)
+    taken = STAGES if kind == "study" else registry.names(kind)
     return f"my_{name}" if name in taken else name
 
 
