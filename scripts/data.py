@@ -8,30 +8,26 @@ from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store import folders
 
 
-def make(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
-    """Read the data source of ``settings``, prepare its samples and write them to the file ``data``.
-
-    ``place``: paths of the source and digests of the user's files, which must not have changed. Returns counts for the
-    spec: samples, changed labels, groups of equal samples, and equal pairs of a training and a test sample.
-    """
-    samples = read_source(settings, place, Path.cwd())
-    folders.unchanged(place.get("contents", {}))  # reading may take long
-    prepared = prepare(samples, seed=settings["seed"], **settings["use"])
-    prepared.write(data)
-    groups = duplicates(prepared.x)
-    return {
-        "samples": len(prepared.y),
-        "relabelled": int((prepared.y != prepared.y_clean).sum()),
-        "duplicates": {"groups": len(groups), "train_test_pairs": len(pairs_across(groups, prepared.part))},
-    }
-
-
 def data(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """Write a data set to the file ``data``; return counts for the spec. A user's own source is read in a separate
     process.
 
     ``settings``: the source, its options, and how its samples are used. ``place``: where the source lies, and under
-    "where", its path in the study. The place is not part of the settings, because it changes no sample.
+    "where", its path in the study. The place is not part of the settings, because it changes no sample. The counts are
+    those of samples, changed labels, groups of equal samples, and equal pairs of a training and a test sample.
     """
-    terms = place.get("terms", {})
-    return isolated(lambda: make(data, settings, place), place.get("file"), where=place["where"], **terms)
+
+    def make() -> dict[str, Any]:
+        """Read the source, prepare its samples, write them, and return the counts."""
+        samples = read_source(settings, place, Path.cwd())
+        folders.unchanged(place.get("contents", {}))  # reading may take long
+        prepared = prepare(samples, seed=settings["seed"], **settings["use"])
+        prepared.write(data)
+        groups = duplicates(prepared.x)
+        return {
+            "samples": len(prepared.y),
+            "relabelled": int((prepared.y != prepared.y_clean).sum()),
+            "duplicates": {"groups": len(groups), "train_test_pairs": len(pairs_across(groups, prepared.part))},
+        }
+
+    return isolated(make, place.get("file"), where=place["where"], **place.get("terms", {}))

@@ -15,34 +15,6 @@ from unlearning_audit.workflow.attempt import guard_model
 from unlearning_audit.workflow.open_stack import builder, check_tokens, device_facts
 
 
-def train_base(
-    samples: Data, public: np.ndarray, models: str, settings: dict[str, Any], place: dict[str, Any]
-) -> dict[str, Any]:
-    """Train one model on the texts ``public`` (int64 [texts, tokens]), write its weights to the file ``models``, and
-    return facts for the spec.
-
-    Parameters
-    ----------
-    samples
-        The data, whose shape and classes the model must fit.
-    settings
-        The model, its options, its recipe and its seed.
-    place
-        "file": the file of the user's own model, or None.
-    """
-    labels = np.zeros(len(public), np.int64)
-    stack = ModelStack.create(
-        builder(samples, settings, place)[0], public, labels,
-        [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=card.use(),
-    )  # fmt: skip
-    check_tokens(stack, samples)
-    stack.train(Rows.where(np.ones((1, len(public)), bool)))  # the one model is trained on all texts
-    stack.write(models)
-    # phi is log(p / (1 - p)) for the probability p of a text, so that log(1 + exp(-phi)) is -log p.
-    phi = stats.phi(logits=stack.logits()[0], y=labels)
-    return {"models": 1, **device_facts(stack.device), "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
-
-
 def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """Train one model on the data's public text, by the recipe under model.base, and write its weights to ``models``.
 
@@ -59,6 +31,15 @@ def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, 
     def train() -> dict[str, Any]:
         """Train, and return facts for the spec. Errors of a user's own model are raised as PluginError."""
         with guard_model(settings, place):
-            return train_base(samples, public, models, settings, place)
+            labels = np.zeros(len(public), np.int64)
+            build, _ = builder(samples, settings, place)
+            seeds, recipe = [settings["seed"]], Recipe(**settings["recipe"])
+            stack = ModelStack.create(build, public, labels, seeds, recipe=recipe, device=card.use())
+            check_tokens(stack, samples)
+            stack.train(Rows.where(np.ones((1, len(public)), bool)))  # the one model is trained on all texts
+            stack.write(models)
+            # phi is log(p / (1 - p)) for the probability p of a text, so that log(1 + exp(-phi)) is -log p.
+            phi = stats.phi(logits=stack.logits()[0], y=labels)
+            return {"models": 1, **device_facts(stack.device), "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
 
     return isolated(train, place.get("file"), where=place.get("where", "model"), **place.get("terms", {}))

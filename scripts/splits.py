@@ -2,7 +2,6 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from unlearning_audit.data import copies_across, duplicates
@@ -11,52 +10,6 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard, in_library
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store.files import ArtifactError
-
-
-def make(
-    data: str, membership: str, settings: dict[str, Any], place: dict[str, Any], selection: list[str] | None
-) -> dict[str, Any]:
-    """Draw the memberships of one batch of models and write them to the file ``membership``; return counts for the
-    job's spec.json.
-
-    Parameters
-    ----------
-    settings
-        The protocol, its options, the seed, the population, the numbers of the blocks to draw (the models of one block
-        are drawn together) and, in a sequence of requests, the "request" after which the memberships hold.
-    place
-        "file": the file of the user's own protocol, or None.
-    selection
-        At most one file, the selected samples.
-    """
-    protocol = registry.load("protocols", settings["protocol"], place["file"])
-    options = protocol.Options(**settings["options"])
-    samples = Data.read(data)
-    selected = (Selection.read(selection[0], samples=len(samples.y)),) if selection else ()
-
-    # An error in a protocol of the library is a defect. One in a user's file is raised as PluginError, which names the
-    # file, unless it is an error of data that the protocol reads.
-    guarded = nullcontext() if in_library(protocol.__file__) else guard(protocol.__file__, but=ArtifactError)
-    with guarded:
-        arguments = (settings["population"], samples, options, settings["seed"], *selected)
-        memberships = Membership.concatenate([protocol.draw(block, *arguments) for block in settings["blocks"]])
-    if selected:
-        memberships = replace(memberships, memorised=selected[0].ratio)
-    if "request" in settings:
-        memberships = memberships.until(settings["request"])
-    memberships.write(membership)
-    groups = duplicates(samples.x)
-    copies = {
-        "forgotten": int(memberships.forget.sum()),
-        "forgotten_kept": copies_across(groups, memberships.forget, memberships.retain),
-        "forgotten_heldout": copies_across(groups, memberships.forget, memberships.heldout),
-        "heldout": int(memberships.heldout.sum()),
-        "heldout_trained": copies_across(groups, memberships.heldout, memberships.train),
-    }
-    return {
-        "models": len(memberships.seed), "forget": int(memberships.forget[0].sum()),
-        "train": int(memberships.train[0].sum()), "copies": copies,
-    }  # fmt: skip
 
 
 def splits(
@@ -75,8 +28,44 @@ def splits(
     ----------
     data
         The file of samples.
+    settings
+        The protocol, its options, the seed, the population, the numbers of the blocks to draw (the models of one block
+        are drawn together) and, in a sequence, the "request".
+    place
+        "file": the file of the user's own protocol, or None.
     selection
         At most one file, the selected samples, among which a protocol chooses target samples.
     """
-    draw = partial(make, data, membership, settings, place, selection)
+
+    def draw() -> dict[str, Any]:
+        """Draw the memberships, write them, and return the counts."""
+        protocol = registry.load("protocols", settings["protocol"], place["file"])
+        options = protocol.Options(**settings["options"])
+        samples = Data.read(data)
+        selected = (Selection.read(selection[0], samples=len(samples.y)),) if selection else ()
+
+        # An error in a protocol of the library is a defect. One in a user's file is raised as PluginError, which names
+        # the file, unless it is an error of data that the protocol reads.
+        guarded = nullcontext() if in_library(protocol.__file__) else guard(protocol.__file__, but=ArtifactError)
+        with guarded:
+            arguments = (settings["population"], samples, options, settings["seed"], *selected)
+            memberships = Membership.concatenate([protocol.draw(block, *arguments) for block in settings["blocks"]])
+        if selected:
+            memberships = replace(memberships, memorised=selected[0].ratio)
+        if "request" in settings:
+            memberships = memberships.until(settings["request"])
+        memberships.write(membership)
+        groups = duplicates(samples.x)
+        copies = {
+            "forgotten": int(memberships.forget.sum()),
+            "forgotten_kept": copies_across(groups, memberships.forget, memberships.retain),
+            "forgotten_heldout": copies_across(groups, memberships.forget, memberships.heldout),
+            "heldout": int(memberships.heldout.sum()),
+            "heldout_trained": copies_across(groups, memberships.heldout, memberships.train),
+        }
+        return {
+            "models": len(memberships.seed), "forget": int(memberships.forget[0].sum()),
+            "train": int(memberships.train[0].sum()), "copies": copies,
+        }  # fmt: skip
+
     return isolated(draw, place["file"], where=place["where"], **place.get("terms", {}))
