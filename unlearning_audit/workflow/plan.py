@@ -6,7 +6,7 @@ the plan reuses them, which changes no number.
 
 from dataclasses import replace
 
-from unlearning_audit.study.schema import Scenario, Study
+from unlearning_audit.study.schema import Study
 from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import Plan
 from unlearning_audit.workflow.plan_external import External
@@ -20,7 +20,9 @@ def make(study: Study) -> Plan:
     belong to no job of the study, so that all of its jobs must be known.
     """
     plan = Plan(study)
-    planners = [_planner(plan, scenario) for scenario in study.scenarios]
+    # A protocol that imports models has ``populations``.
+    kinds = [External if scenario.protocol.defines("populations") else Judged for scenario in study.scenarios]
+    planners = [planner(plan, scenario) for planner, scenario in zip(kinds, study.scenarios, strict=True)]
     plan.models = sum(planner.count() for planner in planners)
     for planner in planners:
         planner.add()
@@ -28,8 +30,3 @@ def make(study: Study) -> Plan:
         replace(comparison, extended=extensions.unplanned(plan, comparison)) for comparison in plan.comparisons
     ]
     return plan
-
-
-def _planner(plan: Plan, scenario: Scenario) -> Judged:
-    """Return the planner of a scenario: `External` if its protocol imports models, `Judged` otherwise."""
-    return External(plan, scenario) if scenario.protocol.defines("populations") else Judged(plan, scenario)
