@@ -17,8 +17,8 @@ from swap_games import layout
 def probability(method: str, parts: dict) -> float:
     """The p-value of one method by its first metric."""
     metric = next(iter(parts[method]))
-    side = distances.side_or_reason(method, metric, parts)
-    return distances.read(side, metric, margins=MARGINS, rng=np.random.default_rng(0), draws=300).distance.p
+    contrast = distances.contrast_or_reason(method, metric, parts)
+    return distances.read(contrast, metric, margins=MARGINS, rng=np.random.default_rng(0), draws=300).distance.p
 
 
 def random_advantages(rng, *, pairs, models, yes, leak=0.0, attacks=3, swapped=True):
@@ -53,8 +53,10 @@ def test_models_that_know_nothing_of_the_draw_are_distinguishable_as_rarely_as_p
 def test_the_variance_of_a_draw_is_the_textbooks():
     """Each sample moves the mean by what models of both splits say of it, over n − 1 of 40 samples on either side."""
     part = random_advantages(np.random.default_rng(8), pairs=1, models=2, yes=0.4, attacks=1)["advantage"]
-    side = distances.side_or_reason("x", "advantage", {"x": {"advantage": part}})
-    influence = distances.with_errors_by_chance(side, distances.distances_of(side)).influence[0, : len(part.index)]
+    contrast = distances.contrast_or_reason("x", "advantage", {"x": {"advantage": part}})
+    influence = distances.with_errors_by_chance(contrast, distances.distances_of(contrast)).influence[
+        0, : len(part.index)
+    ]
     saying = part.influence[0, part.split == 0].mean(axis=0) + part.influence[0, part.split == 1].mean(axis=0)
     assert (influence != 0).sum() == 80
     np.testing.assert_allclose(influence, saying / 2 * 42 / np.sqrt(40 * 39))
@@ -77,9 +79,9 @@ def scores(rng, mean: float, spread: float, models: int = 3, rows: int = 150):
 
 def test_two_groups_of_retrained_models_differ_by_the_root_of_two_times_the_variation_of_one():
     parts = {name: scores(np.random.default_rng(9), 0.8, 0.03) for name in ("retrain", "x")}
-    side = distances.side_or_reason("x", "ic_score", parts)
-    alone = distances.distances_of(distances.Side(parts["retrain"]["ic_score"], None, distances.THEORY))
-    chance = distances.with_errors_by_chance(side, distances.distances_of(side))
+    contrast = distances.contrast_or_reason("x", "ic_score", parts)
+    alone = distances.distances_of(distances.Contrast(parts["retrain"]["ic_score"], None, distances.THEORY))
+    chance = distances.with_errors_by_chance(contrast, distances.distances_of(contrast))
     np.testing.assert_allclose(chance.sampled, 2 * alone.sampled)
     np.testing.assert_allclose(chance.models.between, 2 * alone.models.between)
 
@@ -96,7 +98,7 @@ def test_three_models_that_differ_much_more_than_retrained_ones_are_distinguisha
     rng, p = np.random.default_rng(4), []
     for _ in range(60):
         parts = {"retrain": scores(rng, 0.97, 0.015), "none": scores(rng, 0.55, 0.09)}
-        own = distances.distances_of(distances.side_or_reason("none", "ic_score", parts)).p_values()[0]
+        own = distances.distances_of(distances.contrast_or_reason("none", "ic_score", parts)).p_values()[0]
         p.append((probability("none", parts), own))
     found, by_own_spread = (np.array(p) <= 0.01).mean(axis=0)
     assert (found > 0.9, by_own_spread < 0.5) == (True, True)

@@ -35,8 +35,8 @@ def answering(evaluation, logits):
 
 def read(part, metric="advantage", draws=300):
     """The distance of a method from the value that theory gives."""
-    side, rng = distances.Side(part, None, distances.THEORY), np.random.default_rng(0)
-    return distances.read(side, metric, margins=MARGINS, rng=rng, draws=draws)
+    contrast, rng = distances.Contrast(part, None, distances.THEORY), np.random.default_rng(0)
+    return distances.read(contrast, metric, margins=MARGINS, rng=rng, draws=draws)
 
 
 def test_the_order_of_imported_models_changes_nothing():
@@ -190,8 +190,8 @@ def test_a_metric_is_too_coarse_where_retraining_itself_is_not_shown_to_be_equiv
     def of(half: float, *metrics: str) -> SimpleNamespace:
         distance, reads = SimpleNamespace(within=half < 0.1), {}
         for metric in metrics:
-            side = SimpleNamespace(audited=SimpleNamespace(rule=SimpleNamespace(coarse=metric == "tail")))
-            reads[metric] = SimpleNamespace(distance=distance, side=side)
+            contrast = SimpleNamespace(audited=SimpleNamespace(rule=SimpleNamespace(coarse=metric == "tail")))
+            reads[metric] = SimpleNamespace(distance=distance, contrast=contrast)
         return SimpleNamespace(reads_by=lambda deciding: reads)
 
     assert verdicts._unproven_coarse({method: of(width, "tail", "auc") for method, width in half.items()}) == coarse
@@ -251,8 +251,10 @@ def test_a_retrained_model_that_lies_there_three_times_is_one():
 def gaps(evaluation, rule):
     """A user's number of one value for each model: how much more confident it is in forgotten than in held-out ones."""
     member = evaluation.membership
-    sides = zip(stats.phi(logits=evaluation.unlearned, y=evaluation.data.y), member.forget, member.heldout, strict=True)
-    value = np.array([np.median(phi[forget]) - np.median(phi[heldout]) for phi, forget, heldout in sides])
+    contrasts = zip(
+        stats.phi(logits=evaluation.unlearned, y=evaluation.data.y), member.forget, member.heldout, strict=True
+    )
+    value = np.array([np.median(phi[forget]) - np.median(phi[heldout]) for phi, forget, heldout in contrasts])
     return {"gap": single(value=value, unit=member.block, rule=rule)}
 
 

@@ -70,7 +70,7 @@ def test_two_numbers_at_the_same_end_are_saturated():
     four = SimpleNamespace(value=np.array([[0.7], [0.9], [0.7], [0.9]]), influence=np.zeros((4, 1, 2)), rule=rule)
     assert [distances._nearby_end(one, 0) for one in (high, below, low, four)] == ["ceiling", "", "floor", ""]
     sentences = [
-        distances.Read.saturated.func(SimpleNamespace(side=SimpleNamespace(audited=high, reference=one), chosen=0))
+        distances.Read.saturated.func(SimpleNamespace(contrast=SimpleNamespace(audited=high, reference=one), chosen=0))
         for one in (higher, below, low)
     ]
     assert sentences == [distances.SATURATED.format("ceiling"), "", ""]

@@ -12,8 +12,8 @@ NEEDS = "before"
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray) -> Score:
-    """Return as the score φ before − φ after unlearning: by how much the confidence in the label fell. What makes a
-    sample hard for every model cancels.
+    """Return as the score φ before − φ after unlearning: by how much the confidence in the label fell. What makes the
+    sample hard for both models cancels in the difference.
 
     The decision is whether it reaches the threshold of the class, learned on the shadow models; without shadow models,
     whether it exceeds 0.
@@ -25,7 +25,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray)
     y
         int [samples] or [models, samples]: labels.
     shadow
-        Logits, labels and the same signal of models with known members, on which the attack learns, if there are any.
+        Logits, labels and ``before`` of models with known members, on which the attack learns, if there are any.
     before
         float64 [models, samples]: φ of the audited models before unlearning.
     """

@@ -44,7 +44,7 @@ FAR_SIDE = "forgotten samples look less familiar than samples never seen"
 
 
 @dataclass(frozen=True)
-class Side:
+class Contrast:
     """A method's numbers by one metric, ``audited``, and what they are compared with, ``reference``: the numbers of
     retrained models, or None if theory gives the value of retraining.
 
@@ -81,17 +81,22 @@ class Side:
         alike = self.spread is None and self.audited.alike(self.reference)
         return alike and (self.audited.partners or not self.audited.repeats)
 
-    def corresponds(self, side: "Side") -> bool:
-        """Return whether both methods can be compared jointly: the models of ``side``, the other method, have the
+    def corresponds(self, contrast: "Contrast") -> bool:
+        """Return whether both methods can be compared jointly: the models of ``contrast``, the other method, have the
         attacks, samples, units and splits that the models of this method have.
 
         The models of both methods must have retrained partners, or those of neither. Without partners, the retrained
         models of both must be alike in the same way, unless theory gives the value of retraining for one of them.
         """
-        if not self.audited.alike(side.audited) or self.paired != side.paired:
+        if not self.audited.alike(contrast.audited) or self.paired != contrast.paired:
             return False
         # Partners of models that are alike are alike, too.
-        return self.paired or self.reference is None or side.reference is None or self.reference.alike(side.reference)
+        return (
+            self.paired
+            or self.reference is None
+            or contrast.reference is None
+            or self.reference.alike(contrast.reference)
+        )
 
     @property
     def constant(self) -> float:
@@ -118,7 +123,7 @@ class Read:
 
     Parameters
     ----------
-    side
+    contrast
         The method's numbers, and what they are compared with.
     numbers
         The distances by all attacks, or the one distance of a metric without attacks.
@@ -140,7 +145,7 @@ class Read:
         Whether a utility lies outside of retrained models on an unbounded scale.
     """
 
-    side: Side
+    contrast: Contrast
     metric: str
     numbers: Distances
     chance: Distances
@@ -155,25 +160,25 @@ class Read:
     @property
     def attack(self) -> str:
         """Return the attack whose distance stands for all; "" for a metric without attacks."""
-        return self.side.audited.names[self.chosen]
+        return self.contrast.audited.names[self.chosen]
 
     @property
     def exact(self) -> bool:
         """Return whether the p-value is that of an exact test of the value that theory predicts."""
-        return self.side.audited.p is not None and self.side.reference is None
+        return self.contrast.audited.p is not None and self.contrast.reference is None
 
     @property
     def disagree(self) -> bool:
         """Return whether the distance of a deciding metric differs from 0 by the test against chance, although its
         interval contains 0."""
         low, high = self._hull(self.together.joint_half, [self.chosen])
-        return self.side.audited.rule.deciding and self.differs and low <= 0 <= high
+        return self.contrast.audited.rule.deciding and self.differs and low <= 0 <= high
 
     @property
     def unrepeated(self) -> bool:
         """Return whether the variation of models is unknown, because neither models that repeat each other nor several
         splits or units show it. It is False for a comparison with theory."""
-        return self.side.reference is not None and not (self.numbers.models.dof or self.numbers.units.dof)
+        return self.contrast.reference is not None and not (self.numbers.models.dof or self.numbers.units.dof)
 
     @cached_property
     def saturated(self) -> str:
@@ -183,11 +188,11 @@ class Read:
         It is also "" for a metric of utility, for a comparison with theory, and where retraining lies at that end by
         design.
         """
-        rule, reference = self.side.audited.rule, self.side.reference
+        rule, reference = self.contrast.audited.rule, self.contrast.reference
         if reference is None or not rule.deciding or rule.chance == OF_RETRAINED:
             return ""
         # One entry if both sides lie at the same end of the range; "" for a side that lies at neither.
-        ends = {_nearby_end(effect, self.chosen) for effect in (self.side.audited, reference)}
+        ends = {_nearby_end(effect, self.chosen) for effect in (self.contrast.audited, reference)}
         return SATURATED.format(*ends) if len(ends) == 1 and "" not in ends else ""
 
     @cached_property
@@ -201,7 +206,7 @@ class Read:
         retraining, widened by the factor that a test of several attacks demands."""
         if self.chance is self.numbers:  # `with_errors_by_chance` returned them unchanged
             variances = self.components
-        elif self.side.audited.rule.chance == OF_SAMPLES:  # only the draw of samples varies
+        elif self.contrast.audited.rule.chance == OF_SAMPLES:  # only the draw of samples varies
             variances = replace(self.components, of_samples=True)
         else:  # two groups of retrained models, or models without partners
             variances = resolution.components(distances=self.chance)[self.chosen]
@@ -223,7 +228,7 @@ class Read:
             self.metric, Estimate(value, low, high, n=samples, note=self._note), margin=self.margin, broken=self.broken,
             inner=self._hull(self.together.inner_half, slice(None) if self.blind is None else ~self.blind),
             p=np.nan if self.unrepeated else float(self.together.p.min()),
-            two_sided=self.side.audited.rule.two_sided, least=-np.inf if self._loss_may_be_chance else self._least,
+            two_sided=self.contrast.audited.rule.two_sided, least=-np.inf if self._loss_may_be_chance else self._least,
         )  # fmt: skip
 
     @property
@@ -241,10 +246,10 @@ class Read:
     @property
     def _note(self) -> str:
         """Return the remarks on the distance, joined by semicolons; "" if there are none."""
-        design, models = self.numbers.design, len(self.side.audited.unit)
+        design, models = self.numbers.design, len(self.contrast.audited.unit)
         one_in_each_split = models == design.units * design.splits
         remarks = (
-            self.given or (LONE if one_in_each_split and not self.side.paired else ""), self.saturated,
+            self.given or (LONE if one_in_each_split and not self.contrast.paired else ""), self.saturated,
             f"{EXACT} {self.together.p.min():.2g}" if self.exact else "", self.numbers.note,
             DISAGREE if self.disagree else "", UNSURE if self._loss_may_be_chance else "",
         )  # fmt: skip
@@ -253,7 +258,7 @@ class Read:
     @property
     def given(self) -> str:
         """Return a clause on the given spread of retrained models on which the distance rests; "" if none is given."""
-        return "" if self.side.spread is None else f"{GIVEN} {self.side.spread:.3g}"
+        return "" if self.contrast.spread is None else f"{GIVEN} {self.contrast.spread:.3g}"
 
     def _hull(self, half_widths: np.ndarray, attacks: np.ndarray | list[int] | slice) -> tuple[float, float]:
         """Return the smallest interval that contains value ± half-width of the distances by some ``attacks``, cut at
@@ -267,7 +272,7 @@ class Read:
             Which attacks: indices, a slice or a mask.
         """
         value, half = self.numbers.value[attacks], half_widths[attacks]
-        low, high = np.clip([(value - half).min(), (value + half).max()], *self.side.range)
+        low, high = np.clip([(value - half).min(), (value + half).max()], *self.contrast.range)
         return float(low), float(high)
 
     @property
@@ -360,21 +365,21 @@ class Read:
         """
         far, near = self.margin  # far < 0 < near
         p_of_none, p_of_method = none._adjusted_p_values(p_none), self._adjusted_p_values(p_holm)
-        blind, names_of_none = np.zeros(len(p_of_method), bool), none.side.audited.names
-        for attack, name in enumerate(self.side.audited.names):
+        blind, names_of_none = np.zeros(len(p_of_method), bool), none.contrast.audited.names
+        for attack, name in enumerate(self.contrast.audited.names):
             if p_of_method[attack] > ALPHA and name in names_of_none:
                 same = names_of_none.index(name)  # the same attack among those of doing nothing
                 intervals = none._hull(none.together.inner_half, [same]), self._hull(self.together.inner_half, [attack])
                 within = all(2 * far < low and high < 2 * near for low, high in intervals)
                 blind[attack] = p_of_none[same] > ALPHA and within
-        partly_blind = blind.any() and not blind.all() and not self.side.audited.rule.coarse
+        partly_blind = blind.any() and not blind.all() and not self.contrast.audited.rule.coarse
         return replace(self, blind=blind) if partly_blind else self
 
     def with_coarse_margin(self) -> "Read":
         """Return the distance with a margin that is at least ``coarse_margin`` wide on either side of 0: the margin
         that a metric declares for studies in which it is too coarse for its usual one."""
         far, near = self.margin  # far < 0 < near
-        wide = self.side.audited.rule.coarse_margin
+        wide = self.contrast.audited.rule.coarse_margin
         return replace(self, margin=(min(far, -wide), max(near, wide)))
 
     def with_capped_margin(self, least: float) -> "Read":
@@ -391,7 +396,7 @@ class Read:
         return replace(self, margin=(max(far, -least / 2), min(near, least / 2)))
 
 
-def with_errors_by_chance(side: Side, numbers: Distances) -> Distances:
+def with_errors_by_chance(contrast: Contrast, numbers: Distances) -> Distances:
     """Return the ``numbers``, distances of a method, with the errors that they would have if the method were
     retraining.
 
@@ -404,20 +409,21 @@ def with_errors_by_chance(side: Side, numbers: Distances) -> Distances:
       models, as two groups of them differ. A method whose own models vary much more does not widen the test.
     * In all other cases the numbers keep their own errors, and ``numbers`` itself is returned.
     """
-    rule = side.audited.rule
-    each_attack = np.eye(len(side.audited.names))  # row k takes the number of attack k
-    if rule.chance == OF_SAMPLES and side.reference is None:
+    rule = contrast.audited.rule
+    each_attack = np.eye(len(contrast.audited.names))  # row k takes the number of attack k
+    if rule.chance == OF_SAMPLES and contrast.reference is None:
         # The factor makes the variance over samples unbiased, on which this test rests alone.
-        return replace(numbers.of_samples(), influence=numbers.influence * _unbiased_factor(side.audited))
-    if side.reference is not None and not side.paired:
-        return _differences([(side, each_attack)])[1]  # with the errors that hold if all models are retrained
-    if rule.chance == OF_RETRAINED and side.reference is not None:
-        retrained = paired.distances(**_combined([(side.reference, np.sqrt(2) * each_attack)]))
+        return replace(numbers.of_samples(), influence=numbers.influence * _unbiased_factor(contrast.audited))
+    if contrast.reference is not None and not contrast.paired:
+        _, if_retrained = _differences([(contrast, each_attack)])
+        return if_retrained
+    if rule.chance == OF_RETRAINED and contrast.reference is not None:
+        retrained = paired.distances(**_combined([(contrast.reference, np.sqrt(2) * each_attack)]))
         return replace(retrained, value=numbers.value)
     return numbers
 
 
-def side_or_reason(method: str, metric: str, effects: Effects, spread: float | None = None) -> Side | str:
+def contrast_or_reason(method: str, metric: str, effects: Effects, spread: float | None = None) -> Contrast | str:
     """Return a method's numbers by one metric with what they are compared with, or the reason why they cannot be
     compared, a clause.
 
@@ -437,27 +443,27 @@ def side_or_reason(method: str, metric: str, effects: Effects, spread: float | N
     if effect is None:
         return "has no number with an uncertainty"
     if not np.isnan(effect.rule.ideal):
-        return Side(effect, None, THEORY) if effect.varies else UNVARIED
+        return Contrast(effect, None, THEORY) if effect.varies else UNVARIED
     source = CONTROL if method == RETRAIN else RETRAIN
     reference = effects.get(source, {}).get(metric)
     if reference is None:
         return f"there is no {source.replace('_', ' ')} to compare with"
     if effect.names != reference.names or not np.array_equal(effect.index, reference.index):
         return f"{source.replace('_', ' ')} was evaluated by other attacks or on other samples"
-    side = Side(effect, reference, source, spread if len(reference.unit) == 1 else None)
-    return side if effect.varies or reference.varies or side.spread is not None else UNVARIED
+    contrast = Contrast(effect, reference, source, spread if len(reference.unit) == 1 else None)
+    return contrast if effect.varies or reference.varies or contrast.spread is not None else UNVARIED
 
 
-def corresponding(sides: Mapping[str, Side]) -> list[str]:
-    """Return the methods, keys of ``sides``, whose models correspond to each other (`Side.corresponds`), so that they
-    can be ranked together.
+def corresponding(contrasts: Mapping[str, Contrast]) -> list[str]:
+    """Return the methods, keys of ``contrasts``, whose models correspond to each other (`Contrast.corresponds`), so
+    that they can be ranked together.
 
     Of several such sets of methods, return the largest; of equally large ones the set with most methods besides the
-    references (none, retrain and its control); of these the first by name. Return [] if ``sides`` is empty.
+    references (none, retrain and its control); of these the first by name. Return [] if ``contrasts`` is empty.
     """
     sets: list[list[str]] = []
-    for method, side in sides.items():
-        joined = next((methods for methods in sets if side.corresponds(sides[methods[0]])), None)
+    for method, contrast in contrasts.items():
+        joined = next((methods for methods in sets if contrast.corresponds(contrasts[methods[0]])), None)
         if joined is None:
             sets.append([method])
         else:
@@ -466,53 +472,54 @@ def corresponding(sides: Mapping[str, Side]) -> list[str]:
     return min(sets, key=lambda names: (-len(names), -len({*names} - references), sorted(names)), default=[])
 
 
-def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
+def joint(contrasts: list[tuple[Contrast, np.ndarray]]) -> Distances | None:
     """Return the distances of several methods from retraining with their joint error; None where their models do not
     correspond.
 
     Parameters
     ----------
-    sides
+    contrasts
         For each method its K numbers by one metric, and the weights, float64 [K], with which they are combined to its
         distance.
     """
-    if not all(side.corresponds(sides[0][0]) for side, _ in sides):
+    if not all(contrast.corresponds(contrasts[0][0]) for contrast, _ in contrasts):
         return None
-    # Each method has one distance, so its matrix has one row, the weights. [0]: with the errors that models show.
-    return _differences([(side, weights[None]) for side, weights in sides])[0]
+    # Each method has one distance, so its matrix has one row, the weights.
+    shown, _ = _differences([(contrast, weights[None]) for contrast, weights in contrasts])
+    return shown
 
 
-def distances_of(side: Side) -> Distances:
-    """Return the distances of a method from what it is compared with: one for each of the numbers in ``side``, such as
-    one per attack.
+def distances_of(contrast: Contrast) -> Distances:
+    """Return the distances of a method from what it is compared with: one for each of the numbers in ``contrast``, such
+    as one per attack.
 
     They are signed so that models that forgot nothing have a positive distance.
     """
-    # Row k of the identity matrix takes number k alone. [0]: with the errors that models show.
-    return _differences([(side, np.eye(len(side.audited.names)))])[0]
+    # Row k of the identity matrix takes number k alone.
+    shown, _ = _differences([(contrast, np.eye(len(contrast.audited.names)))])
+    return shown
 
 
-def _differences(sides: list[tuple[Side, np.ndarray]]) -> tuple[Distances, Distances]:
-    """Return the distances of methods whose models correspond, twice with different errors.
-
-    The first result has the errors that audited and retrained models show. The second has the errors that hold if all
-    models are retrained. The two results differ only for models without partners.
+def _differences(contrasts: list[tuple[Contrast, np.ndarray]]) -> tuple[Distances, Distances]:
+    """Return the distances of methods whose models correspond, twice with different errors: those that audited and
+    retrained models show, and those that hold if all models are retrained. They differ only for models without
+    partners.
 
     Parameters
     ----------
-    sides
+    contrasts
         For each method its numbers by one metric, and a matrix float64 [distances, numbers]. Each row of the matrix
         weights these numbers, and their weighted sum is one of the method's distances.
     """
-    first, _ = sides[0]  # whether models have partners, and a given spread, are the same for all methods
-    matrices = np.concatenate([matrix for _, matrix in sides])
+    first, _ = contrasts[0]  # whether models have partners, and a given spread, are the same for all methods
+    matrices = np.concatenate([matrix for _, matrix in contrasts])
     # The sign of the metric makes the distance of models that forgot nothing positive.
-    signed = [(side, side.audited.rule.direction * matrix) for side, matrix in sides]
+    signed = [(contrast, contrast.audited.rule.direction * matrix) for contrast, matrix in contrasts]
     counts = [len(matrix) for _, matrix in signed]
-    audited = [(side.audited, matrix) for side, matrix in signed]
-    reference = [(side.reference, matrix) for side, matrix in signed if side.reference]
+    audited = [(contrast.audited, matrix) for contrast, matrix in signed]
+    reference = [(contrast.reference, matrix) for contrast, matrix in signed if contrast.reference]
     if first.paired:
-        has_reference = np.repeat([side.reference is not None for side, _ in sides], counts)
+        has_reference = np.repeat([contrast.reference is not None for contrast, _ in contrasts], counts)
         rows = np.eye(len(has_reference))
         # The numbers of all audited models come first, then those of retrained models, which are subtracted from them.
         # Methods that are compared with theory have no retrained models: the constant below is subtracted instead.
@@ -528,8 +535,8 @@ def _differences(sides: list[tuple[Side, np.ndarray]]) -> tuple[Distances, Dista
             audited=Models(**_combined(audited), covariance=of_audited),
             reference=Models(**_combined(reference), covariance=covariance),
         )
-    # `Side.constant` has the sign of a distance already, so the matrices without that sign are used.
-    constant = np.repeat([side.constant for side, _ in sides], counts) * matrices.sum(axis=1)
+    # `Contrast.constant` has the sign of a distance already, so the matrices without that sign are used.
+    constant = np.repeat([contrast.constant for contrast, _ in contrasts], counts) * matrices.sum(axis=1)
     return shown.minus(constant), if_retrained.minus(constant)
 
 
@@ -552,7 +559,7 @@ def _combined(effects: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndar
     return combined
 
 
-def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
+def margin(contrast: Contrast, margins: dict[str, float]) -> tuple[float, float]:
     """Return the range of distances that count as equivalent: (far, near), far < 0 < near.
 
     A metric declares the name of its margin, or a size as text. The size is a difference, or a factor by which the
@@ -563,7 +570,7 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
     margins
         Name of a margin → its size.
     """
-    name, scale = side.audited.rule.margin, side.audited.rule.scale
+    name, scale = contrast.audited.rule.margin, contrast.audited.rule.scale
     try:
         size = margins[name] if name in margins else float(name)
     except ValueError:
@@ -576,10 +583,10 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
     # The scale is "ratio": retraining has the ratio 1, and ratios from 1/size to size count as equivalent.
     below, above = 1 / size - 1, size - 1
     # If models that forgot nothing have the smaller ratio, distances have the opposite sign.
-    return (below, above) if side.audited.rule.direction > 0 else (-above, -below)
+    return (below, above) if contrast.audited.rule.direction > 0 else (-above, -below)
 
 
-def broken(side: Side, margins: dict[str, float]) -> float:
+def broken(contrast: Contrast, margins: dict[str, float]) -> float:
     """Return the loss of utility above which a model counts as broken; inf where the number does not measure utility or
     no such loss is set.
 
@@ -589,7 +596,7 @@ def broken(side: Side, margins: dict[str, float]) -> float:
         Name of a margin, or ``broken_`` and that name → size. The loss stands under the latter; on a scale of
         logarithms it is the factor by which the number grows.
     """
-    rule = side.audited.rule
+    rule = contrast.audited.rule
     size = margins.get(f"broken_{rule.margin}")
     if rule.deciding or size is None:  # deciding metrics do not measure utility
         return float("inf")
@@ -628,7 +635,7 @@ def _unbiased_factor(effect: Effect) -> float:
 
 
 def read(
-    side: Side, metric: str, *, margins: dict[str, float], rng: np.random.Generator, draws: int,
+    contrast: Contrast, metric: str, *, margins: dict[str, float], rng: np.random.Generator, draws: int,
     level: float = LEVEL, utilities: int = 2,
 ) -> Read:  # fmt: skip
     """Return a method's distance by one metric; of several attacks the strongest, with intervals that hold for all.
@@ -639,7 +646,7 @@ def read(
 
     Parameters
     ----------
-    side
+    contrast
         The method's numbers, and what they are compared with.
     margins
         Name of a margin, or ``broken_`` and that name → size.
@@ -650,42 +657,46 @@ def read(
     utilities
         The number of metrics of utility, by each of which a model may be broken.
     """
-    numbers = distances_of(side)
-    chance = with_errors_by_chance(side, numbers)
+    numbers = distances_of(contrast)
+    chance = with_errors_by_chance(contrast, numbers)
     strongest = int(np.abs(numbers.value).argmax())
     errors = None if chance is numbers else chance  # None: the same errors, which are drawn once
     together = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=errors, level=level)
     # An exact test, if there is one, is of the value that theory predicts. Its p-values replace the others.
-    p = together.p if side.audited.p is None or side.reference is not None else side.audited.p
+    p = together.p if contrast.audited.p is None or contrast.reference is not None else contrast.audited.p
     together = replace(together, p=np.maximum(p, np.finfo(np.float64).tiny))  # above 0, because they are divisors
     outlying = True
-    if not side.audited.rule.deciding:  # a metric of utility
+    if not contrast.audited.rule.deciding:  # a metric of utility
         level = 1 - (1 - level) * min(1.0, 2 / utilities)
         together = replace(together, null_half=chance.half_widths(level=level, units=False))
-        outlying = _outlying(side, level)
-    limit = broken(side, margins)
-    return Read(side, metric, numbers, chance, together, margin(side, margins), strongest, limit, outlying=outlying)
+        outlying = _outlying(contrast, level)
+    limit = broken(contrast, margins)
+    return Read(
+        contrast, metric, numbers, chance, together, margin(contrast, margins), strongest, limit, outlying=outlying
+    )
 
 
-def _outlying(side: Side, level: float) -> bool:
+def _outlying(contrast: Contrast, level: float) -> bool:
     """Return whether audited models have less utility than retrained ones, by Student's t at ``level`` on an unbounded
     scale, their ``latent`` quality.
 
     Accuracy alone does not show the loss. Three models that are right on all samples do not show how such models vary,
     so a fourth model like them would be called broken in up to 13 % of audits. Student's t holds on a scale on which
     models may be normal. Return True also where the test is not needed or cannot be made. It is not needed if every
-    audited model has a retrained partner (`Side.paired`), because differences of models of one kind are symmetrical on
-    any scale. It cannot be made if the quality or the variation of models is unknown.
+    audited model has a retrained partner (`Contrast.paired`), because differences of models of one kind are symmetrical
+    on any scale. It cannot be made if the quality or the variation of models is unknown.
     """
-    audited, reference = side.audited, side.reference
-    if reference is None or side.paired or audited.latent is None or reference.latent is None:
+    audited, reference = contrast.audited, contrast.reference
+    if reference is None or contrast.paired or audited.latent is None or reference.latent is None:
         return True
     # The quality of each model replaces its utility. Without columns of samples, only models contribute to the error.
     audited, reference = (
         replace(effect, value=quality[None], influence=effect.influence[..., :0], imagined=effect.imagined[..., :0])
         for effect, quality in ((audited, audited.latent), (reference, reference.latent))
     )
-    _, if_retrained = _differences([(Side(audited, reference, side.source), np.eye(1))])  # the one number as it is
+    _, if_retrained = _differences(
+        [(Contrast(audited, reference, contrast.source), np.eye(1))]
+    )  # the one number as it is
     # If both are models of one kind, they do not differ between units, so the variance between units is left out.
     least = if_retrained.value - if_retrained.half_widths(level=level, units=False)
     return bool(least[0] > 0) or not if_retrained.models.dof
@@ -698,7 +709,7 @@ def beside_none(method: Read, none: Read) -> Distances | None:
     Both distances are absolute. Of several attacks, the one with the largest absolute distance counts. The errors are
     those of a mean over attacks with the weights `Read.weights`, so that the interval is continuous in the scores.
     """
-    both = joint([(method.side, method.weights), (none.side, none.weights)])
+    both = joint([(method.contrast, method.weights), (none.contrast, none.weights)])
     return None if both is None else replace(both, value=np.abs([method.largest, none.largest]))
 
 
@@ -734,5 +745,5 @@ def traces_removed(both: Distances, method: Read, none: Read) -> Estimate:
     """
     significant = none.differs and none.largest > 0
     share = share_closed(distances=both, significant=significant, factor=method.factor_of_largest)
-    far = method.side.audited.rule.two_sided and method.largest < 0 and share.value < 1  # the last is False for NaN
+    far = method.contrast.audited.rule.two_sided and method.largest < 0 and share.value < 1  # the last is False for NaN
     return replace(share, note="; ".join(filter(None, (share.note, FAR_SIDE if far else ""))))

@@ -70,7 +70,7 @@ class Reference:
     @classmethod
     def from_read(cls, read: Read) -> "Reference":
         """Return the variances of ``read``, the distance that stands for all attacks of a metric."""
-        audited, retrained = len(read.side.audited.unit), read.side.retrained
+        audited, retrained = len(read.contrast.audited.unit), read.contrast.retrained
         # The variance of a difference of two means, over models that are alike, gives that of one model.
         spread = float(read.chance.models.variances[0][read.chosen]) / (1 / audited + 1 / retrained)
         return cls(float(read.numbers.sampled[read.chosen]), spread, audited, read.factor, known=bool(read.given))
@@ -122,7 +122,7 @@ def models_today(read: Read) -> int:
 
     A single retrained model of unknown spread does not show how models vary; the audited models show it then.
     """
-    return max(read.side.retrained, 1 if read.given else 2)
+    return max(read.contrast.retrained, 1 if read.given else 2)
 
 
 def resolution_rows(method: str, read: Read) -> list[dict[str, Any]]:
@@ -141,12 +141,12 @@ def resolution_rows(method: str, read: Read) -> list[dict[str, Any]]:
     """
     design, design_with = read.numbers.design, designs_of(read)
     today = _row_of_distance(method, read, TODAY, 1.0, design)
-    if not read.side.paired:
+    if not read.contrast.paired:
         half_width = float(read.together.joint_half[read.chosen])
         return [{**today, "half_width": half_width, "least_distance": least_distance(read)}]
     rows = [today]
     for part, factors in TIMES.items():
-        if _size(design, part) and (part == SAMPLES or read.side.audited.rule.narrows):
+        if _size(design, part) and (part == SAMPLES or read.contrast.audited.rule.narrows):
             rows += [_row_of_distance(method, read, part, float(times), design_with(part, times)) for times in factors]
     return rows
 
@@ -207,11 +207,11 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
     read
         The method's distance by one metric.
     """
-    if not read.side.audited.rule.narrows:
+    if not read.contrast.audited.rule.narrows:
         return []
-    if read.side.paired:
+    if read.contrast.paired:
         return [row for part in (PAIRS, MODELS) for row in _requirements_of_part(method, read, part)]
-    reference, design, today = Reference.from_read(read), read.numbers.design, read.side.retrained
+    reference, design, today = Reference.from_read(read), read.numbers.design, read.contrast.retrained
     needed = {decide.EQUIVALENT: reference.room_needed, decide.DISTINGUISHABLE: reference.least_distance}
     rows = []
     for count, outcome, assumed in deciding_counts(read, needed, models_today(read), MOST_RETRAINED):
@@ -283,7 +283,7 @@ def least_distance(read: Read) -> float:
     read
         A method's distance by the metric; of several attacks, the one that stands for all counts.
     """
-    if not read.side.paired:
+    if not read.contrast.paired:
         reference, models = Reference.from_read(read), models_today(read)
         return np.inf if read.unrepeated else reference.least_distance(models)
     design, chance = read.numbers.design, read.components_by_chance
@@ -336,7 +336,7 @@ def designs_of(read: Read) -> DesignOf:
     More pairs bring more distinct samples, until all samples of the pool are used. With a single unit the pool is not
     known, and the number of samples stays the same.
     """
-    design, effect = read.numbers.design, read.side.audited
+    design, effect = read.numbers.design, read.contrast.audited
     queried = (effect.influence != 0).any(axis=0)  # [models, samples]
     counts = [queried[effect.unit == unit].any(axis=0).sum() for unit in np.unique(effect.unit)]
     per_unit = float(np.mean(counts))  # samples that a unit draws
@@ -439,7 +439,7 @@ def size_phrase(row: dict[str, Any]) -> str:
 def _row_of_distance(method: str, read: Read, part: str, times: float, design: Design) -> dict[str, Any]:
     """Return the row of one ``design`` for a method's distance, ``read``, with the margin of its metric. The design has
     ``times`` as much of ``part`` (pairs, models or samples) as the study."""
-    rule, chance = read.side.audited.rule, read.components_by_chance
+    rule, chance = read.contrast.audited.rule, read.components_by_chance
     place = {"metric": read.metric, "method": method, "attack": read.attack, "unit": rule.units}
     row = _row(place, read.components, part, times, design, factor=read.factor, chance=chance, varies_by=rule.chance)
     return {**row, "margin": max(map(abs, read.margin))}
@@ -459,10 +459,10 @@ def _row(
     part, times
         The design has ``times`` as much of ``part`` as the study.
     factor
-        How many times wider the interval is because it holds for several attacks at once. ``chance`` is widened
-        already.
+        How many times wider the interval is because it holds for several attacks at once.
     chance
-        The variance components if the method were retraining (None: ``components``).
+        The variance components if the method were retraining, widened already as a test of several attacks demands;
+        None for a number without attacks: ``components``.
     varies_by
         By what the number varies if the method is retraining, for the column "chance": one of `effects.CHANCES`.
     """
@@ -470,6 +470,7 @@ def _row(
     return {
         **place, "what": part, "times": times, "units": design.units, "models": design.models,
         "samples": design.samples, "half_width": half_width,
+        # Not widened: beside ``chance``, they give the error of one distance.
         "least_distance": resolution.least_distance(components=components, design=design, chance=chance),
         **components.variances, "chance": varies_by,
     }  # fmt: skip

@@ -89,7 +89,7 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     elif has_none and not least:
         # Models before unlearning that know the forget set less than retrained ones point to a mistake.
         negative = [read for metric, read in significant.items() if metric not in positive]
-        mistaken = any(read.side.audited.rule.two_sided for read in negative)
+        mistaken = any(read.contrast.audited.rule.two_sided for read in negative)
         state, reason = decide.NOTHING_TO_FIND, FAR_NONE if mistaken else why
     return Sensitivity(state, reason, least, has_none)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.comparisons import distances
-from unlearning_audit.comparisons.distances import Effects, Side
+from unlearning_audit.comparisons.distances import Contrast, Effects
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import average, rank_sets
 from unlearning_audit.stats.paired import Distances
@@ -33,11 +33,13 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
     metric = _first_common_metric(scenarios)
     if metric is None:
         return []
-    sides = [_corresponding_sides(effects, metric) for effects in scenarios]
-    methods = [method for method in sides[0] if all(method in by_method for by_method in sides)]
+    contrasts = [_corresponding_contrasts(effects, metric) for effects in scenarios]
+    methods = [method for method in contrasts[0] if all(method in by_method for by_method in contrasts)]
     if len(methods) < 2:
         return []
-    per_scenario = [distances_in_margins({name: by_method[name] for name in methods}, margins) for by_method in sides]
+    per_scenario = [
+        distances_in_margins({name: by_method[name] for name in methods}, margins) for by_method in contrasts
+    ]
     together = average.mean(per_scenario)
     nearness = together.combined(-np.eye(len(methods)))  # `proven` takes the larger number for the better one
     closer = rank_sets.proven(distances=nearness, rng=generator(seed, "standings"), draws=draws)
@@ -50,7 +52,7 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
     ]  # fmt: skip
 
 
-def distances_in_margins(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
+def distances_in_margins(contrasts: dict[str, Contrast], margins: dict[str, float]) -> Distances:
     """Return the distances of methods from retraining in units of their margins, with their joint error.
 
     A distance below retraining is measured by the margin on that side, which is negative, so that all results are
@@ -58,7 +60,7 @@ def distances_in_margins(sides: dict[str, Side], margins: dict[str, float]) -> D
 
     Parameters
     ----------
-    sides
+    contrasts
         Method → its numbers by one metric, of which that of its strongest attack is used.
     margins
         Name of a margin → its size.
@@ -69,14 +71,14 @@ def distances_in_margins(sides: dict[str, Side], margins: dict[str, float]) -> D
         If the methods' models do not correspond.
     """
     strongest = []
-    for side in sides.values():
-        numbers = distances.distances_of(side)
+    for contrast in contrasts.values():
+        numbers = distances.distances_of(contrast)
         attack = int(np.abs(numbers.value).argmax())
-        strongest.append((side, np.eye(len(numbers.value))[attack]))  # weights of 1 and 0, which choose this attack
+        strongest.append((contrast, np.eye(len(numbers.value))[attack]))  # weights of 1 and 0, which choose this attack
     together = distances.joint(strongest)
     if together is None:
         raise ValueError("the models of these methods do not correspond one to one")
-    far_near = [distances.margin(side, margins) for side in sides.values()]  # far < 0 < near
+    far_near = [distances.margin(contrast, margins) for contrast in contrasts.values()]  # far < 0 < near
     signed_margins = [near if value > 0 else far for value, (far, near) in zip(together.value, far_near, strict=True)]
     return together.combined(np.diag(1 / np.array(signed_margins)))
 
@@ -92,12 +94,12 @@ def _first_common_metric(scenarios: list[Effects]) -> str | None:
     return common[0] if common else None
 
 
-def _corresponding_sides(effects: Effects, metric: str) -> dict[str, Side]:
+def _corresponding_contrasts(effects: Effects, metric: str) -> dict[str, Contrast]:
     """Return method → its numbers by ``metric`` and what they are compared with, for the largest set of methods whose
     models correspond.
 
     Methods without such numbers are left out.
     """
-    comparisons = {method: distances.side_or_reason(method, metric, effects) for method in effects}
-    sides = {method: side for method, side in comparisons.items() if isinstance(side, Side)}
-    return {method: sides[method] for method in distances.corresponding(sides)}
+    comparisons = {method: distances.contrast_or_reason(method, metric, effects) for method in effects}
+    contrasts = {method: contrast for method, contrast in comparisons.items() if isinstance(contrast, Contrast)}
+    return {method: contrasts[method] for method in distances.corresponding(contrasts)}

@@ -58,7 +58,7 @@ class _Judged:
 
     def reads_by(self, deciding: bool) -> dict[str, Read]:
         """Return metric → distance, for the deciding metrics, or for those of utility if ``deciding`` is false."""
-        return {name: read for name, read in self.reads.items() if read.side.audited.rule.deciding == deciding}
+        return {name: read for name, read in self.reads.items() if read.contrast.audited.rule.deciding == deciding}
 
 
 def compare(
@@ -164,12 +164,12 @@ def _judge(
     utilities = {name for name, rule in rules.items() if not rule.deciding}
     for metric, rule in rules.items():
         spread = next((spreads[name] for name in (metric, rule.margin, decide.EVERY) if name in spreads), None)
-        side = distances.side_or_reason(method, metric, effects, spread)
-        if isinstance(side, str):  # the reason why there is no distance
-            missing[metric] = side
+        contrast = distances.contrast_or_reason(method, metric, effects, spread)
+        if isinstance(contrast, str):  # the reason why there is no distance
+            missing[metric] = contrast
         else:
             rng = generator(seed, "comparisons", metric)
-            reads[metric] = distances.read(side, metric, rng=rng, utilities=len(utilities), **options)
+            reads[metric] = distances.read(contrast, metric, rng=rng, utilities=len(utilities), **options)
     return _Judged(reads, missing, utilities, failed, p_holm={})  # `_adjust_p_values` fills p_holm, from all methods
 
 
@@ -243,7 +243,7 @@ def _why_nothing_is_found(reads: list[Read], accuracies: Mapping[str, Estimate])
         return ""
     least, read = min(detectable, key=lambda pair: pair[0] / pair[1].margin[1])
     options: dict[str, Any] = {"measured": read.distance.estimate.value} if beyond else {}
-    if not read.side.paired:
+    if not read.contrast.paired:
         options["more"] = "retrained models"
     return sensitivity.explanation(accuracies, least_distance=least, margin=read.margin[1], **options)
 
@@ -281,7 +281,7 @@ def _unproven_coarse(judged: dict[str, _Judged]) -> set[str]:
     of_references = [item for judgement in references for item in judgement.reads_by(deciding=True).items()]
     outside = {metric for metric, read in of_references if not read.distance.within}
     shown = {metric for metric, _ in of_references} - outside
-    coarse = {metric for metric, read in reads if read.side.audited.rule.coarse} - shown
+    coarse = {metric for metric, read in reads if read.contrast.audited.rule.coarse} - shown
     return coarse if {metric for metric, _ in reads} - coarse else set()
 
 
@@ -300,7 +300,7 @@ def _set_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Map
     for judgement in judged.values():
         for metric in coarse & judgement.reads.keys():
             read = judgement.reads[metric]
-            if np.isfinite(read.side.audited.rule.coarse_margin):
+            if np.isfinite(read.contrast.audited.rule.coarse_margin):
                 judgement.reads[metric] = read.with_coarse_margin().with_capped_margin(least.get(metric, np.inf))
             else:
                 without_margin.add(metric)
@@ -318,12 +318,12 @@ def _distance_rows(method: str, judged: dict[str, _Judged]) -> list[dict[str, An
     """
     rows, none = [], judged.get(NONE)
     for metric, read in judged[method].reads.items():
-        rule, distance, design = read.side.audited.rule, read.distance, read.numbers.design
+        rule, distance, design = read.contrast.audited.rule, read.distance, read.numbers.design
         of_none = none.reads.get(metric) if none and method != NONE and rule.deciding else None
         closer, share = _beside_none(read, of_none)
         rows.append({
             "method": method, "metric": metric, "attack": read.attack, "deciding": int(rule.deciding),
-            "from": read.side.source, "distance": distance.estimate.value, "ci_low": distance.estimate.low,
+            "from": read.contrast.source, "distance": distance.estimate.value, "ci_low": distance.estimate.low,
             "ci_high": distance.estimate.high, "disagree": int(read.disagree),
             "inner_low": distance.inner[0], "inner_high": distance.inner[1],
             "margin_far": distance.margin[0], "margin_near": distance.margin[1],
@@ -435,7 +435,7 @@ def _verdict_and_needs(
         "ci_high": high,
         "margin": max(map(abs, read.distance.margin)),
         "p_holm": _trusted_p(decision.p_holm, read),
-        "retrain_spread": read.side.spread,
+        "retrain_spread": read.contrast.spread,
         "note": _joined_clauses(sentence, *note, row["note"]),
     }
     return {**row, **shown}, needs
@@ -516,13 +516,13 @@ def _rank_rows(judged: dict[str, _Judged], useless: set[str], *, draws: int, see
     rows = []
     for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.reads_by(deciding=True)):
         reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
-        ranked = distances.corresponding({method: read.side for method, read in reads.items()})
+        ranked = distances.corresponding({method: read.contrast for method, read in reads.items()})
         reads = {method: reads[method] for method in ranked}
         if len(reads) < 2 or all(read.unrepeated for read in reads.values()):
             continue
-        attacks = reads[ranked[0]].side.audited.names  # the same ones for all methods
+        attacks = reads[ranked[0]].contrast.audited.names  # the same ones for all methods
         each_attack = np.eye(len(attacks))  # row k gives attack k the weight 1 and the others 0
-        together = distances.joint([(read.side, each_attack[read.chosen]) for read in reads.values()])
+        together = distances.joint([(read.contrast, each_attack[read.chosen]) for read in reads.values()])
         assert together is not None  # the models correspond
         nearness = together.combined(np.diag(np.where(together.value < 0, 1.0, -1.0)))  # −|distance|
         rng = generator(seed, "comparisons", "ranks", metric)

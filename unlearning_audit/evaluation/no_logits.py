@@ -56,7 +56,8 @@ def _instead(values: np.ndarray) -> str:
     like_losses = np.abs(np.exp(-np.maximum(values, 0)).sum(axis=-1) - 1) < NORMAL
     if values.min() >= 0 and like_losses.mean() > 1 - OUTSIDE:
         return "losses, negated logarithms of probabilities{place}; give what goes into softmax, or the logarithms"
-    # Probabilities, also if a constant was added to all, or in per cent.
+    # Probabilities, also in per cent, or with a constant added to all: the smallest of many is about 0, so that the
+    # least value is that constant.
     probabilities = high - low > SURE and _sum_to_one(values - low)
     if probabilities or (high > 100 * SURE and _sum_to_one(values / 100)):
         return f"probabilities that sum to {{total:.3g}}{{place}}; {SOFTMAX}"

@@ -51,7 +51,8 @@ def log_complements(logits: np.ndarray) -> np.ndarray:
     p = np.exp(shifted - normaliser)
     np.put_along_axis(p, top, 0.0, axis=-1)
     result = np.log1p(-p)
-    # For the largest class, 1 − p may round to 0: it is the sum of all others, which begins with the second largest.
+    # For the largest class, 1 − p may round to 0, and ``rest``, the sum of the other exponentials relative to its own,
+    # too. The sum is computed again relative to the second largest.
     np.put_along_axis(shifted, top, -np.inf, axis=-1)
     second = shifted.max(axis=-1, keepdims=True)
     log_rest = second + np.log(np.exp(shifted - second).sum(axis=-1, keepdims=True))

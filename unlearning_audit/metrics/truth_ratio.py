@@ -136,8 +136,8 @@ def log_quotient(wrong: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def forms(log_ratio: np.ndarray) -> dict[str, np.ndarray]:
-    """Return three forms of the truth ratio R from log R, by the names of their means, float64 of the shape of
-    ``log_ratio``."""
+    """Return three functions of the truth ratio R from log R, each under the name of the metric that is its mean:
+    float64 of the shape of ``log_ratio``."""
     return {
         "truth_ratio": np.exp(-np.abs(log_ratio)),  # min(R, 1/R)
         "truth_ratio_utility": np.maximum(0.0, -np.expm1(np.minimum(log_ratio, 0.0))),  # max(0, 1 − R)

@@ -206,14 +206,14 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
     model = _words.model_of_run(path, root, names or (_texts.bare(path).name,))
     model.entry = "/".join(names)
     fields = list(_fields(log, f"{path}: {''.join(f'{name}.' for name in names)}"))
-    model.raw |= _name_samples(fields)
+    model.raw |= _name_samples(fields)  # this sets the names of samples in ``fields`` as well
     if damage := _damage(fields):
         model.damage = damage
         model.divide(sorted({name for field in fields if field.part == FORGET for name in field.names.values()}), ())
         return model
     sides: dict[str, list[_Field]] = {}  # attack → its two sides
     for field in fields:
-        if field.name == field.metric:
+        if field.name == field.metric:  # values of the metric itself, not of one side of an attack
             _add_reading(model, field)
         else:
             sides.setdefault(field.metric, []).append(field)

@@ -262,7 +262,7 @@ class Models:
         """Return each model's diagonal Fisher information over its ``rows``, name → [models, …].
 
         If the attribute ``information`` is a dict, results are kept there: a second call with the same weights, labels
-        and arguments returns the first result and adds the seconds that this saves to ``spared``.
+        of samples and arguments returns the first result and adds the seconds that this saves to ``spared``.
 
         Parameters
         ----------
@@ -272,12 +272,12 @@ class Models:
         per_sample
             If False, the gradients of means over batches are squared instead, as some published code does.
         batch_size
-            The size of these batches.
+            The size of these batches; without effect if ``per_sample``.
         """
         compute = partial(curvature.mean_squares, labels=labels, per_sample=per_sample, batch_size=batch_size)
         if self.information is None:
             return self.per_model(rows, compute)
-        # A key from the bytes of all that the result depends on.
+        # A key from the bytes of all that the result depends on, but for the inputs, which are the same in all calls.
         content = hashlib.sha256(repr((labels, per_sample, batch_size)).encode() + rows.index.tobytes())
         for value in (*self.parameters.values(), *self.buffers.values(), self.labels):
             content.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)

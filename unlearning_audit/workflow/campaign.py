@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.comparisons import distances, tuning
-from unlearning_audit.comparisons.distances import RETRAIN, Read, Side
+from unlearning_audit.comparisons.distances import RETRAIN, Contrast, Read
 from unlearning_audit.comparisons.tuning import Trial
 from unlearning_audit.evaluation import scoring
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
@@ -169,15 +169,15 @@ class Campaign:
         reads = []  # one distance from retraining for each metric
         for metric in effects["trial"]:
             # The trial's and the retrained models' numbers by this metric, or the reason why they give no distance.
-            side = distances.side_or_reason("trial", metric, effects)
-            if isinstance(side, Side) and not side.audited.rule.coarse:
+            contrast = distances.contrast_or_reason("trial", metric, effects)
+            if isinstance(contrast, Contrast) and not contrast.audited.rule.coarse:
                 rng = generator(self.settings["seed"], "tune", metric)
-                reads.append(distances.read(side, metric, margins=self.settings["margins"], rng=rng, draws=DRAWS))
-        deciding = [read for read in reads if self.by_accuracy or read.side.audited.rule.deciding]
+                reads.append(distances.read(contrast, metric, margins=self.settings["margins"], rng=rng, draws=DRAWS))
+        deciding = [read for read in reads if self.by_accuracy or read.contrast.audited.rule.deciding]
         if not deciding:
             raise ValueError("no metric of this scenario measures the distance from retraining")
         furthest = max(deciding, key=lambda read: abs(_in_margins(read)))
-        losses = [_in_margins(read) for read in reads if not read.side.audited.rule.deciding]
+        losses = [_in_margins(read) for read in reads if not read.contrast.audited.rule.deciding]
         # ``chosen``: the index of the attack whose distance stands for all attacks.
         error = float(furthest.numbers.errors[furthest.chosen])
         return replace(

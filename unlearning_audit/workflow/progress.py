@@ -100,9 +100,10 @@ class Progress:
         """Return the estimated seconds until the end of the run.
 
         This is the remaining work divided by the number of parallel jobs. It is at least the time of one job of every
-        unfinished rule in `CHAIN`, because these rules wait for each other. The assumed time of a job is the mean
-        over the ended jobs of its rule and one imagined job, which takes the shipped rate times the slowness of this
-        machine. A job that has run for longer is assumed to need a fifth of the time that it has run.
+        unfinished rule of Snakemake in `CHAIN`, because these rules wait for each other. The assumed time of a job is
+        the mean over the ended jobs of its rule and one imagined job, which takes the shipped rate times the slowness
+        of this machine. (The slowness is taken as 1 until jobs of some `TRUST` seconds have ended.) A running job is
+        assumed to need at least another fifth of the time that it has run.
         """
         shipped = sum(count * self.rate(rule) for rule, count in self.done.items())  # by the rates, for all ended jobs
         slowness = (sum(self.seconds.values()) + TRUST) / (shipped + TRUST)

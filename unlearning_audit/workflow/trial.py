@@ -341,8 +341,8 @@ def _try_model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
 
 
 def _try_signal(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
-    """Read a user's signal of two trained networks, by default of digits, and return the lines of a report on its mean
-    over forgotten samples, which these networks still know, and over samples that they never saw."""
+    """Train two networks, by default on digits, read a user's signal of them, and return the lines of a report on its
+    mean over samples that would be forgotten, which these networks know, and over samples that they never saw."""
     from unlearning_audit.workflow.measured import measured
 
     setting = (setting or digits()).within(SECONDS)

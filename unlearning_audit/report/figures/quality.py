@@ -75,9 +75,10 @@ def finding(numbers: Numbers, attack: str) -> str:
     for case in numbers.cases:
         if case["method"] not in naming.BASELINES:
             where, cell = lookup.place(case), numbers.primary(case, attack)[1]
-            _, best = sentences.reference(numbers, where, attack)
-            if best.bounded and cell.bounded:
-                overlaps.setdefault(lookup.label(where), []).append(cell.low <= best.high and cell.high >= best.low)
+            _, retrained = sentences.reference(numbers, where, attack)
+            if retrained.bounded and cell.bounded:
+                overlap = cell.low <= retrained.high and cell.high >= retrained.low
+                overlaps.setdefault(lookup.label(where), []).append(overlap)
     several = len(overlaps) > 1
     counts = [f"{sum(some)} of {len(some)}" + (f" in {place}" if several else "") for place, some in overlaps.items()]
     return f"Intervals that meet that of retraining: {', '.join(counts)}" if 0 < len(counts) < 4 else ""

@@ -14,10 +14,10 @@ READS = ("axis", "attack")
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw, for every model, an attack's mean probability of membership against efficacy, on logarithmic axes: a panel
-    for each method and a colour for each value of the figure's axis.
+    """Draw, for every model, an attack's mean probability of membership against efficacy, both logarithmic: a panel for
+    each method and a colour for each value of the setting that the figure varies (its field ``axis``).
 
-    Without an axis, draw a panel for each scenario and a colour for each method. Crosses mark the medians, and all
+    If it varies none, draw a panel for each scenario and a colour for each method. Crosses mark the medians, and all
     panels have the same limits. The figure's label says whether the medians of both numbers rise together.
     """
     settings = order["figure"]
