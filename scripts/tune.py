@@ -10,9 +10,17 @@ from unlearning_audit.workflow.campaign import Campaign
 
 
 def tune(
-    data: str, splits: list[str], trained: list[str], originals: list[str], retrained: list[str], chosen: str,
-    trials: str, settings: dict[str, Any], place: dict[str, Any], base: Sequence[str] = (),
-) -> dict[str, Any]:  # fmt: skip
+    data: str,
+    splits: list[str],
+    trained: list[str],
+    originals: list[str],
+    retrained: list[str],
+    chosen: str,
+    trials: str,
+    settings: dict[str, Any],
+    place: dict[str, Any],
+    base: Sequence[str] = (),
+) -> dict[str, Any]:
     """Try settings of a method on models that forget, and write the setting that comes nearest to retraining to
     ``chosen``. All trials and their distances are written to ``trials``. Returns facts for the spec.
 

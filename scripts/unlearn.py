@@ -122,9 +122,17 @@ class Unlearning(ModelBatch):
 
 
 def unlearn(
-    data: str, splits: list[str], models: str, trained: list[str], logits: str, settings: dict[str, Any],
-    place: dict[str, Any], base: Sequence[str] = (), tuned: Sequence[str] = (), like: Sequence[str] = (),
-) -> dict[str, Any]:  # fmt: skip
+    data: str,
+    splits: list[str],
+    models: str,
+    trained: list[str],
+    logits: str,
+    settings: dict[str, Any],
+    place: dict[str, Any],
+    base: Sequence[str] = (),
+    tuned: Sequence[str] = (),
+    like: Sequence[str] = (),
+) -> dict[str, Any]:
     """Unlearn one batch of models and write their weights and logits; return facts for the spec.
 
     In a sequence of requests, the method forgets the newest request, or, with ``at_once`` in ``settings``, all requests

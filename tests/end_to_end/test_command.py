@@ -158,9 +158,9 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
 @pytest.mark.parametrize(
     ("part", "wrong", "sentence"),
     [
-        ("return pd", "return list, pd", "table must return a data frame of pandas, with a line for each sample, it"),
+        ("return lines", "return list(lines) or lines", "table must return a data frame of pandas, with a line for each sample, it"),
         ('"sample", "side"', '"side", "sample"', "results/mine.txt: column 'side' says 's0', 's1', 's2' and 57"),
-        ('"side", ', '"half", ', "no column of sample, half, score says which samples were to be"),
+        ('"side", ', '"half", ', "no column of sample, half, score, kind, method says which"),
     ],
 )
 def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sentence, capsys):
@@ -174,8 +174,8 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
     assert ended("try", "mine.py", "--on", "results") == 0
     output = capsys.readouterr().out
     assert "mine.py is valid: a reader of result files" in output
-    assert "results/retrain.txt: retrain; 30 forgotten and 30 held-out samples; score" in output
-    assert "results/mine.txt: mine; 30 forgotten and 30 held-out samples; score" in output
+    assert "results/retrain.txt:retrained/retrain: retrain; 30 forgotten and 30 held-out samples; score" in output
+    assert "results/mine.txt:unlearned/mine: mine; 30 forgotten and 30 held-out samples; score" in output
     assert ended("read", "results", "--reader", "mine.py", "--only-write") == 0
     assert ": none, retrain, mine; 30 samples to forget" in capsys.readouterr().out
     assert ended("read", "results", "--reader", "mine.py", "--only-write", "--json") == 0

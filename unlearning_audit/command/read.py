@@ -10,9 +10,17 @@ from typing import Any
 
 
 def write_study(
-    paths: list[str], *, retrain: list[str], none: list[str], alone: bool, reader: str, columns: list[str], roles: str,
-    study: str, spread: Sequence[str] = (),
-) -> str:  # fmt: skip
+    paths: list[str],
+    *,
+    retrain: list[str],
+    none: list[str],
+    alone: bool,
+    reader: str,
+    columns: list[str],
+    roles: str,
+    study: str,
+    spread: Sequence[str] = (),
+) -> str:
     """Read result files, write a study of them and its files, print a summary, and return the ``study``'s file.
 
     Raises ValueError with one sentence for what cannot be read or is ambiguous.

@@ -635,9 +635,15 @@ def _unbiased_factor(effect: Effect) -> float:
 
 
 def read(
-    contrast: Contrast, metric: str, *, margins: dict[str, float], rng: np.random.Generator, draws: int,
-    level: float = LEVEL, utilities: int = 2,
-) -> Read:  # fmt: skip
+    contrast: Contrast,
+    metric: str,
+    *,
+    margins: dict[str, float],
+    rng: np.random.Generator,
+    draws: int,
+    level: float = LEVEL,
+    utilities: int = 2,
+) -> Read:
     """Return a method's distance by one metric; of several attacks the strongest, with intervals that hold for all.
 
     A metric of utility shows a false loss with probability (1 − ``level``)/2, as only one end of its interval counts.

@@ -91,9 +91,12 @@ WITH = "agreement with "
 
 
 def evaluate(
-    records: list[Record], quantities: Iterable[Quantity], *, broken: float,
+    records: list[Record],
+    quantities: Iterable[Quantity],
+    *,
+    broken: float,
     members: Mapping[str, tuple[str, Membership]] | None = None,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     """Return rows on how good each metric is, with the columns metric, property, scenario, value, ci_low, ci_high, n
     and note.
 

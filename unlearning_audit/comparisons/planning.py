@@ -446,9 +446,16 @@ def _row_of_distance(method: str, read: Read, part: str, times: float, design: D
 
 
 def _row(
-    place: dict[str, str], components: Components, part: str, times: float, design: Design, *,
-    factor: float = 1.0, chance: Components | None = None, varies_by: str = OF_ITSELF,
-) -> dict[str, Any]:  # fmt: skip
+    place: dict[str, str],
+    components: Components,
+    part: str,
+    times: float,
+    design: Design,
+    *,
+    factor: float = 1.0,
+    chance: Components | None = None,
+    varies_by: str = OF_ITSELF,
+) -> dict[str, Any]:
     """Return the row of one ``design``: its size, the half-width of its interval, the least distance that it detects,
     and the variance ``components``.
 

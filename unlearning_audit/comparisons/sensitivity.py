@@ -145,9 +145,13 @@ def spread_that_explains(distance: float) -> str:
 
 
 def explanation(
-    shares: Mapping[str, Estimate], *, least_distance: float, margin: float,
-    more: str = "pairs, models or samples to forget", measured: float = 0.0,
-) -> str:  # fmt: skip
+    shares: Mapping[str, Estimate],
+    *,
+    least_distance: float,
+    margin: float,
+    more: str = "pairs, models or samples to forget",
+    measured: float = 0.0,
+) -> str:
     """Return a sentence on why doing nothing is not distinguishable from retraining, and on what to change.
 
     Parameters

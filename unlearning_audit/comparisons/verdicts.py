@@ -62,10 +62,18 @@ class _Judged:
 
 
 def compare(
-    effects: Effects, failed: dict[str, str], *, margins: dict[str, float], draws: int, seed: int,
-    accuracies: Mapping[str, Estimate] | None = None, alpha: float = decide.ALPHA, damaged: Collection[str] = (),
-    spreads: Mapping[str, float] | None = None, shams: Mapping[str, str | None] | None = None,
-) -> Judgement:  # fmt: skip
+    effects: Effects,
+    failed: dict[str, str],
+    *,
+    margins: dict[str, float],
+    draws: int,
+    seed: int,
+    accuracies: Mapping[str, Estimate] | None = None,
+    alpha: float = decide.ALPHA,
+    damaged: Collection[str] = (),
+    spreads: Mapping[str, float] | None = None,
+    shams: Mapping[str, str | None] | None = None,
+) -> Judgement:
     """Compare all methods of one scenario; return the rows of verdicts, distances, ranks and resolution.
 
     p-values are adjusted by Holm over methods and deciding metrics, references included (`decide.adjusted_p`). Margins
@@ -369,9 +377,12 @@ def _trusted_p(p: float, read: Read) -> float:
 
 
 def _verdict_and_needs(
-    method: str, judgement: _Judged, row_of: dict[tuple[str, str], dict[str, Any]], scenario: Sensitivity,
+    method: str,
+    judgement: _Judged,
+    row_of: dict[tuple[str, str], dict[str, Any]],
+    scenario: Sensitivity,
     coarse: set[str],
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # fmt: skip
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return one method's row of the table of verdicts and, if it is inconclusive, rows of the study sizes that would
     decide on it, else [].
 

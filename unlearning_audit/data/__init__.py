@@ -144,10 +144,17 @@ def read_source(settings: dict[str, Any], place: dict[str, Any], root: Path) -> 
 
 
 def prepare(
-    source: Source, *, seed: int, size: int | float | None = None, per_class: int | None = None,
-    test_size: int | float | None = None, label_noise: float = 0.0, label_noise_seed: int = 0,
-    label_noise_kind: Literal["any", "other"] = "any", greyscale: bool | Literal["interleaved"] = False,
-) -> Data:  # fmt: skip
+    source: Source,
+    *,
+    seed: int,
+    size: int | float | None = None,
+    per_class: int | None = None,
+    test_size: int | float | None = None,
+    label_noise: float = 0.0,
+    label_noise_seed: int = 0,
+    label_noise_kind: Literal["any", "other"] = "any",
+    greyscale: bool | Literal["interleaved"] = False,
+) -> Data:
     """Split, reduce, relabel and convert to grey the samples of ``source``, in this order, each only if it is asked
     for. Every draw is a function of its seed alone. Views of samples that are left out are left out too.
 

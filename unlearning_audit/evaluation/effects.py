@@ -191,10 +191,16 @@ class Effect(Stored):
 
 
 def single(
-    *, value: np.ndarray, influence: np.ndarray | None = None, unit: np.ndarray, rule: DecisionRule,
-    split: np.ndarray | None = None, index: np.ndarray | None = None, imagined: np.ndarray | None = None,
+    *,
+    value: np.ndarray,
+    influence: np.ndarray | None = None,
+    unit: np.ndarray,
+    rule: DecisionRule,
+    split: np.ndarray | None = None,
+    index: np.ndarray | None = None,
+    imagined: np.ndarray | None = None,
     latent: np.ndarray | None = None,
-) -> Effect:  # fmt: skip
+) -> Effect:
     """Return an effect with one number per model.
 
     Parameters
@@ -228,9 +234,14 @@ def single(
 
 
 def several(
-    names: Sequence[str], parts: Sequence[PerModel], *, unit: np.ndarray, split: np.ndarray, rule: DecisionRule,
+    names: Sequence[str],
+    parts: Sequence[PerModel],
+    *,
+    unit: np.ndarray,
+    split: np.ndarray,
+    rule: DecisionRule,
     index: np.ndarray | None = None,
-) -> Effect:  # fmt: skip
+) -> Effect:
     """Return an effect with one number per model for each of several attacks.
 
     Parameters

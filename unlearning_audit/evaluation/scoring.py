@@ -280,9 +280,14 @@ def score_form(
 
 
 def call_score(
-    module: Module, logits: np.ndarray, y: np.ndarray, shadow: Shadow, settings: Entry,
-    rng: np.random.Generator, **signal: np.ndarray,
-) -> Score:  # fmt: skip
+    module: Module,
+    logits: np.ndarray,
+    y: np.ndarray,
+    shadow: Shadow,
+    settings: Entry,
+    rng: np.random.Generator,
+    **signal: np.ndarray,
+) -> Score:
     """Call the ``score`` of an attack's ``module``; return its score, a number, and its decision, bool, each [models,
     rows].
 
@@ -320,9 +325,15 @@ def call_score(
 
 
 def _score_table(
-    name: str, form: str, membership: Membership, model: np.ndarray, index: np.ndarray, value: np.ndarray,
-    decision: np.ndarray, read: dict[str, np.ndarray],
-) -> dict[str, np.ndarray]:  # fmt: skip
+    name: str,
+    form: str,
+    membership: Membership,
+    model: np.ndarray,
+    index: np.ndarray,
+    value: np.ndarray,
+    decision: np.ndarray,
+    read: dict[str, np.ndarray],
+) -> dict[str, np.ndarray]:
     """Return the columns of the table of scores: attack, form, model, index, role, score and decision.
 
     Parameters

@@ -65,9 +65,11 @@ def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> 
 
 
 def score_answers(
-    data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]], score: Callable[[str, str], tuple[float, ...]],
+    data: Data,
+    answers: Sequence[tuple[np.ndarray, np.ndarray]],
+    score: Callable[[str, str], tuple[float, ...]],
     numbers: int,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Return the scores of each answer against the text of its sample, float64 [models, samples, numbers]; NaN where a
     model was not queried.
 

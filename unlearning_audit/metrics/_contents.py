@@ -57,9 +57,12 @@ Surprise = Callable[[tuple[int, int], int], np.ndarray | None]
 
 
 def with_contents(
-    lines: list[Line], data: Data, most: int, unseen: dict[tuple[int, int], Unseen] | None = None,
+    lines: list[Line],
+    data: Data,
+    most: int,
+    unseen: dict[tuple[int, int], Unseen] | None = None,
     surprise: Surprise = lambda place, sample: None,
-) -> list[Line]:  # fmt: skip
+) -> list[Line]:
     """Return the lines with ``kind`` and ``content`` added to the ``most`` recognised records with the least p-values,
     then a line for a never-seen record to show beside each of these records. The given lines are changed.
 

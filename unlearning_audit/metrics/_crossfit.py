@@ -11,9 +11,13 @@ SHARED_MODELS = "unbiased over samples only (a split has one model), may exceed 
 
 
 def quality(
-    game: _game.Game, decisions: Sequence[np.ndarray], reading: crossed.Reading, *, rng: np.random.Generator,
+    game: _game.Game,
+    decisions: Sequence[np.ndarray],
+    reading: crossed.Reading,
+    *,
+    rng: np.random.Generator,
     halvings: int = 20,
-) -> tuple[stats.Estimate, np.ndarray]:  # fmt: skip
+) -> tuple[stats.Estimate, np.ndarray]:
     """Return Q = 1 − the largest absolute advantage of an adversary, cross-fitted, and the weight of each adversary in
     it, float64 [adversaries].
 

@@ -16,9 +16,16 @@ CHUNK = 2_000_000  # kernels at a time: 16 MB of float64
 
 
 def log_density(
-    phi: np.ndarray, mask: np.ndarray, x: np.ndarray, *, side: str, kind: Kind = "kde",
-    bandwidth: Bandwidth = "silverman", minimum: int = 3, audited: np.ndarray | None = None,
-) -> np.ndarray:  # fmt: skip
+    phi: np.ndarray,
+    mask: np.ndarray,
+    x: np.ndarray,
+    *,
+    side: str,
+    kind: Kind = "kde",
+    bandwidth: Bandwidth = "silverman",
+    minimum: int = 3,
+    audited: np.ndarray | None = None,
+) -> np.ndarray:
     """Return the log-density at ``x`` of the phi of the reference models in ``mask``, sample by sample: float64
     [evaluated models, samples], finite everywhere.
 

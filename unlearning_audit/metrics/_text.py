@@ -162,9 +162,14 @@ def forgotten_tokens(evaluation: Evaluation) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rows_of_shares(
-    evaluation: Evaluation, audited: Shares, retrained: Shares | None = None, *, gaps: Mapping[str, str] | None = None,
-    only: Collection[str] = ("forget", "heldout", "retain", "test"), samples: np.ndarray | None = None,
-) -> list[Row]:  # fmt: skip
+    evaluation: Evaluation,
+    audited: Shares,
+    retrained: Shares | None = None,
+    *,
+    gaps: Mapping[str, str] | None = None,
+    only: Collection[str] = ("forget", "heldout", "retain", "test"),
+    samples: np.ndarray | None = None,
+) -> list[Row]:
     """Return rows of the means over models and samples of numbers in [0, 1], for every role (field ``role``); over all
     target models, then over each swapped pair (field ``pair``) if there are several.
 

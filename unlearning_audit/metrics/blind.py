@@ -119,9 +119,13 @@ def _mean(of_models: list[Estimate]) -> Estimate:
 
 
 def evaluate(
-    y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, features: np.ndarray | None, options: Options,
+    y: np.ndarray,
+    forget: np.ndarray,
+    heldout: np.ndarray,
+    features: np.ndarray | None,
+    options: Options,
     rng: np.random.Generator,
-) -> dict[str, Estimate]:  # fmt: skip
+) -> dict[str, Estimate]:
     """Return the numbers of RULI's table 11 for one target model, by name: label overlap, its chance level (the overlap
     of random divisions of the same samples), and accuracy and AUC of a linear classifier.
 

@@ -183,9 +183,13 @@ def population(models: Group) -> Models:
 
 
 def evaluate(
-    *, unlearned: Models, retrained: Models, independent: Models | None = None, options: Options,
+    *,
+    unlearned: Models,
+    retrained: Models,
+    independent: Models | None = None,
+    options: Options,
     rng: np.random.Generator,
-) -> list[Row]:  # fmt: skip
+) -> list[Row]:
     """Return rows of ε, F, the null F₀, F/F₀, KLOM, accuracy ratios, the final score and lower bounds on ε.
 
     ε of a forgotten sample says how well the best threshold on its φ tells unlearned from retrained models. Its points

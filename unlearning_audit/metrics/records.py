@@ -154,9 +154,14 @@ def against_heldout(
 
 
 def against_retrained(
-    evaluation: Evaluation, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, training: np.ndarray,
+    evaluation: Evaluation,
+    member: Membership,
+    phi: np.ndarray,
+    *,
+    retrained: np.ndarray,
+    training: np.ndarray,
     rate: float,
-) -> list[Line]:  # fmt: skip
+) -> list[Line]:
     """Return a line for each forgotten record, whose φ is compared with that of retrained models.
 
     This is for forgotten samples that are not a random draw. Each forget set is compared only with retrained models

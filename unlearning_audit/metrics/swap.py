@@ -364,9 +364,14 @@ def _effects_of_attacks(numbers: dict[str, dict[str, crossed.PerModel]], target:
 
 
 def evaluate(
-    *, scores: dict[Key, tuple[np.ndarray, np.ndarray]], target: Membership, sets: dict[str, list[Key]],
-    rng: np.random.Generator, fprs: Sequence[float] = FPRS, draws: int = crossed.DRAWS,
-) -> list[Row]:  # fmt: skip
+    *,
+    scores: dict[Key, tuple[np.ndarray, np.ndarray]],
+    target: Membership,
+    sets: dict[str, list[Key]],
+    rng: np.random.Generator,
+    fprs: Sequence[float] = FPRS,
+    draws: int = crossed.DRAWS,
+) -> list[Row]:
     """Return all rows of the SWAP test for one method: advantage of each attack; q, q_sd and q_crossfit of each set of
     attacks; then auc, mia_score and tpr_at_fpr of each attack.
 

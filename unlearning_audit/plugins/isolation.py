@@ -17,9 +17,13 @@ from unlearning_audit.store.files import NoAnswerError
 
 
 def isolated(
-    function: Callable[[], dict[str, Any]], file: str | Path | None, *, where: str = "", trace: bool = True,
+    function: Callable[[], dict[str, Any]],
+    file: str | Path | None,
+    *,
+    where: str = "",
+    trace: bool = True,
     time_limit: float | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Call ``function`` in a fork of this process, and return the plain values and arrays that it returns.
 
     The traceback of a defect is always printed, and with ``trace`` the traceback of any other error, too.

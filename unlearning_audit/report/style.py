@@ -146,9 +146,17 @@ def rows(axis: "Axes", names: list[str], most: int = 0) -> None:
 
 
 def note(
-    axis: "Axes", text: str, corner: tuple[int, int], shift: tuple[int, int], color: str, *, ha: str = "left",
-    va: str = "bottom", size: float = 6.5, **more: Any,
-) -> None:  # fmt: skip
+    axis: "Axes",
+    text: str,
+    corner: tuple[int, int],
+    shift: tuple[int, int],
+    color: str,
+    *,
+    ha: str = "left",
+    va: str = "bottom",
+    size: float = 6.5,
+    **more: Any,
+) -> None:
     """Write text beside a ``corner`` of a panel, (0, 0) to (1, 1), with a ``shift`` in points."""
     axis.annotate(text, corner, shift, xycoords="axes fraction", textcoords="offset points", ha=ha, va=va, size=size,
                   color=color, **more)  # fmt: skip
@@ -163,9 +171,15 @@ def absent(axis: "Axes", row: float, why: str) -> None:
 
 
 def mark(
-    axis: "Axes", y: float, value: float, ends: tuple[float, float], colour: str, marker: str = "o", *,
+    axis: "Axes",
+    y: float,
+    value: float,
+    ends: tuple[float, float],
+    colour: str,
+    marker: str = "o",
+    *,
     hollow: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Draw a value at height ``y`` and its interval, whose ``ends`` are NaN if there is none. A ``hollow`` mark is an
     outline."""
     if not math.isnan(sum(ends)):

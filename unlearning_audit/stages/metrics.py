@@ -21,9 +21,14 @@ from unlearning_audit.store.files import ArtifactError, NoAnswerError, record_of
 
 
 def metrics(
-    scores: str, metrics: str, effects: str, records: str, settings: dict[str, Any], place: dict[str, Any],
+    scores: str,
+    metrics: str,
+    effects: str,
+    records: str,
+    settings: dict[str, Any],
+    place: dict[str, Any],
     **files: str | list[str],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Write the scores, numbers, effects and records of one method in one scenario; return facts for the spec.
 
     Attacks learn only from shadow models: as trained, and as unlearned by the same method. Where the protocol trains no

@@ -12,9 +12,16 @@ from unlearning_audit.store.files import write_json, write_text
 
 
 def report(
-    metrics: str, ledger: str, records: str, specs: list[str], html: str, summary: str, settings: dict[str, Any],
-    tables: Sequence[str] = (), figures: Sequence[str] = (),
-) -> None:  # fmt: skip
+    metrics: str,
+    ledger: str,
+    records: str,
+    specs: list[str],
+    html: str,
+    summary: str,
+    settings: dict[str, Any],
+    tables: Sequence[str] = (),
+    figures: Sequence[str] = (),
+) -> None:
     """Write the study's page to ``html``, and to ``summary`` what `report.ending` prints when a run ends.
 
     Parameters

@@ -35,10 +35,14 @@ def jackknife_variance(replicates: Float[np.ndarray, "groups ..."]) -> Float[np.
 
 
 def estimate(
-    *, per_sample: Float[np.ndarray, "folds K samples"], combine: Combine,
-    per_model: Float[np.ndarray, "folds L"] | None = None, n: int, note: str = "",
+    *,
+    per_sample: Float[np.ndarray, "folds K samples"],
+    combine: Combine,
+    per_model: Float[np.ndarray, "folds L"] | None = None,
+    n: int,
+    note: str = "",
     bounds: tuple[float, float] = (-np.inf, np.inf),
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """Return a statistic of sample means with a 95 % interval over samples and over models.
 
     The variance is that over samples (delete one) plus that over models (delete a group), minus what both contain: the
@@ -92,9 +96,11 @@ def estimate(
 
 
 def pseudo_values(
-    *, per_sample: Float[np.ndarray, "folds K samples"], combine: Combine,
+    *,
+    per_sample: Float[np.ndarray, "folds K samples"],
+    combine: Combine,
     per_model: Float[np.ndarray, "folds L"] | None,
-) -> tuple[Float[np.ndarray, "folds"], Float[np.ndarray, "folds samples"] | None]:  # fmt: skip
+) -> tuple[Float[np.ndarray, "folds"], Float[np.ndarray, "folds samples"] | None]:
     """Return a statistic of the means over n samples, and the pseudo-value of each sample: n times the statistic minus
     n − 1 times the statistic without the sample.
 

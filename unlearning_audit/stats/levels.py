@@ -61,9 +61,15 @@ def level(*, value: Matrix, rows: Mask, split: OfModels, block: OfModels, low: f
 
 
 def mean(
-    statistic: crossed.PerModel, *, split: OfModels, block: OfModels, n: int, note: str = "",
-    bounds: tuple[float, float] = (-math.inf, math.inf), units: bool = False,
-) -> Estimate:  # fmt: skip
+    statistic: crossed.PerModel,
+    *,
+    split: OfModels,
+    block: OfModels,
+    n: int,
+    note: str = "",
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+    units: bool = False,
+) -> Estimate:
     """Return the mean over models of a statistic of each model, with its interval.
 
     Parameters

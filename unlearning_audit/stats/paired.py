@@ -265,9 +265,13 @@ class Distances:
 
 
 def distances(
-    *, value: Float[np.ndarray, "K models"], influence: Float[np.ndarray, "K models samples"], unit: OfModels,
-    split: OfModels | None = None, imagined: Float[np.ndarray, "K models k"] | None = None,
-) -> Distances:  # fmt: skip
+    *,
+    value: Float[np.ndarray, "K models"],
+    influence: Float[np.ndarray, "K models samples"],
+    unit: OfModels,
+    split: OfModels | None = None,
+    imagined: Float[np.ndarray, "K models k"] | None = None,
+) -> Distances:
     """Return the means of K numbers per model over units, with their joint error.
 
     Units count equally, within a unit its splits, within a split its models. The K numbers may be of several methods.
@@ -335,9 +339,10 @@ def distances(
 
 
 def independent(
-    value: Float[np.ndarray, "K replicates"], influence: Float[np.ndarray, "K replicates samples"],
+    value: Float[np.ndarray, "K replicates"],
+    influence: Float[np.ndarray, "K replicates samples"],
     sampled: Float[np.ndarray, "K K"],
-) -> Layer:  # fmt: skip
+) -> Layer:
     """Return the covariance of means over replicates that share nothing but samples.
 
     With fewer than two replicates it is unknown: 0 with 0 degrees of freedom.

@@ -96,9 +96,13 @@ class Together:
 
 
 def together(
-    *, distances: Distances, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS,
+    *,
+    distances: Distances,
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    draws: int = DRAWS,
     chance: Distances | None = None,
-) -> Together:  # fmt: skip
+) -> Together:
     """Return intervals and p-values of several distances that hold together; those of a single distance are its own.
 
     Parameters

@@ -32,9 +32,12 @@ def plain(text: str) -> str:
 
 
 def table(
-    path: str | Path, columns: tuple[str, ...] | None = None, *, text: Collection[str] | None = None,
+    path: str | Path,
+    columns: tuple[str, ...] | None = None,
+    *,
+    text: Collection[str] | None = None,
     whole: Collection[str] = (),
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     """Read csv: return column → value for each row. Empty lines are left out.
 
     Values are float, NaN where a cell is empty, except in the columns of ``text`` and ``whole``.

@@ -55,9 +55,16 @@ def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor
 
 
 def mean_squares(
-    model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor, *, labels: str = "observed",
-    per_sample: bool = True, batch_size: int = 64,
-) -> State:  # fmt: skip
+    model: nn.Module,
+    parameters: State,
+    buffers: State,
+    x: Tensor,
+    y: Tensor,
+    *,
+    labels: str = "observed",
+    per_sample: bool = True,
+    batch_size: int = 64,
+) -> State:
     """Return the mean of the squared gradients of one model's cross-entropy over samples: name → tensor.
 
     Parameters

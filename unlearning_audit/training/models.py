@@ -66,9 +66,18 @@ class Models:
     """
 
     def __init__(
-        self, build: Callable[[], nn.Module], x: np.ndarray, labels: np.ndarray, seeds: Collection[int], *,
-        parameters: State, buffers: State, recipe: Recipe | None = None, backend: str = "auto", device: str = "cpu",
-    ) -> None:  # fmt: skip
+        self,
+        build: Callable[[], nn.Module],
+        x: np.ndarray,
+        labels: np.ndarray,
+        seeds: Collection[int],
+        *,
+        parameters: State,
+        buffers: State,
+        recipe: Recipe | None = None,
+        backend: str = "auto",
+        device: str = "cpu",
+    ) -> None:
         """Move weights and data to the ``device``. What is optional is empty at first, as the class describes it."""
         self.build, self.seeds, self.device = build, [int(seed) for seed in seeds], device
         self.initial_seeds = self.seeds

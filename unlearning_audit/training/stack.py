@@ -34,9 +34,16 @@ class ModelStack(Models):
 
     @classmethod
     def create(
-        cls, build: Callable[[], nn.Module], x: np.ndarray, labels: np.ndarray, seeds: Collection[int], *,
-        dtype: torch.dtype = torch.float32, alike: bool = False, **settings: Any,
-    ) -> "ModelStack":  # fmt: skip
+        cls,
+        build: Callable[[], nn.Module],
+        x: np.ndarray,
+        labels: np.ndarray,
+        seeds: Collection[int],
+        *,
+        dtype: torch.dtype = torch.float32,
+        alike: bool = False,
+        **settings: Any,
+    ) -> "ModelStack":
         """Return a stack of freshly initialised models, one for each of ``seeds``.
 
         The initial weights of a model depend on its seed alone.
@@ -117,11 +124,20 @@ class ModelStack(Models):
         return self.updates
 
     def fit(
-        self, *passes: Stream | tuple[Stream, ...], optimiser: Optimiser | tuple[Optimiser, ...], epochs: int,
-        purpose: str, training: bool = True, only: Collection[str] | None = None, mask: State | None = None,
-        scale: State | None = None, penalty: Penalty | None = None, record: np.ndarray | None = None,
-        steps: int | None = None, checkpoints: Checkpoints | None = None,
-    ) -> State | None:  # fmt: skip
+        self,
+        *passes: Stream | tuple[Stream, ...],
+        optimiser: Optimiser | tuple[Optimiser, ...],
+        epochs: int,
+        purpose: str,
+        training: bool = True,
+        only: Collection[str] | None = None,
+        mask: State | None = None,
+        scale: State | None = None,
+        penalty: Penalty | None = None,
+        record: np.ndarray | None = None,
+        steps: int | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> State | None:
         """Train every model by an optimiser on streams of batches. On a GPU, groups of models train at the same time.
 
         An epoch runs the ``passes`` in order. All passes share one ``optimiser``, or have one each. If a pass has

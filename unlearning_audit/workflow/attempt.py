@@ -56,9 +56,15 @@ def run_method(
 
 
 def attempt(
-    write: Callable[[], dict[str, Any]], models: str | None, logits: str, part: str, file: str | None, *,
-    before: str = "", time_limit: float | None = None,
-) -> Json:  # fmt: skip
+    write: Callable[[], dict[str, Any]],
+    models: str | None,
+    logits: str,
+    part: str,
+    file: str | None,
+    *,
+    before: str = "",
+    time_limit: float | None = None,
+) -> Json:
     """Call ``write``, which writes models and logits, and return the facts that it returns for the job's spec.
 
     If it fails through a plug-in, write the reason to the files ``models`` (unless None) and ``logits`` instead, and

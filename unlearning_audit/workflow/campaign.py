@@ -58,9 +58,17 @@ class Campaign:
     """
 
     def __init__(
-        self, data: str, splits: str, trained: str, originals: str, retrained: str, settings: dict[str, Any],
-        place: dict[str, Any], base: Sequence[str], folder: Path,
-    ) -> None:  # fmt: skip
+        self,
+        data: str,
+        splits: str,
+        trained: str,
+        originals: str,
+        retrained: str,
+        settings: dict[str, Any],
+        place: dict[str, Any],
+        base: Sequence[str],
+        folder: Path,
+    ) -> None:
         """Read the files, and divide models, memberships and logits by pair of models."""
         self.data_file, self.settings, self.folder = data, settings, folder
         self.data = Data.read(data)

@@ -205,9 +205,15 @@ class Plan:
         return key(self.code(stage, plugins), settings, parents)
 
     def add(
-        self, stage: str, label: str, settings: dict[str, Any], inputs: dict[str, list[Node]],
-        plugins: Sequence[Plugin] = (), place: dict[str, Any] | None = None, within: Node | None = None,
-    ) -> Node:  # fmt: skip
+        self,
+        stage: str,
+        label: str,
+        settings: dict[str, Any],
+        inputs: dict[str, list[Node]],
+        plugins: Sequence[Plugin] = (),
+        place: dict[str, Any] | None = None,
+        within: Node | None = None,
+    ) -> Node:
         """Add a node with these settings and inputs to the plan, unless it has it already, and return it.
 
         Parameters

@@ -225,10 +225,14 @@ def check_tokens(stack: ModelStack, data: Data) -> None:
 
 
 def write_outputs(
-    stacks: Iterable[tuple[np.ndarray, Membership, ModelStack]], data: Data, models: str | None, logits: str,
-    copies: np.ndarray, first: np.ndarray | None = None,
+    stacks: Iterable[tuple[np.ndarray, Membership, ModelStack]],
+    data: Data,
+    models: str | None,
+    logits: str,
+    copies: np.ndarray,
+    first: np.ndarray | None = None,
     guarded: Callable[[], AbstractContextManager[Any]] = nullcontext,
-) -> Json:  # fmt: skip
+) -> Json:
     """Write the weights of models to the file ``models``, unless it is None, and their logits for every sample to the
     file ``logits``; return facts for the job's spec.
 

@@ -469,9 +469,15 @@ class Models:
         return bool(plugin.file or signals) or (plugin.kind == "metrics" and not plugin.defines("effects"))
 
     def _add_unlearning(
-        self, splits: Node, train: Node, before: Node, name: str, tuned: Sequence[Node] = (), at_once: bool = False,
+        self,
+        splits: Node,
+        train: Node,
+        before: Node,
+        name: str,
+        tuned: Sequence[Node] = (),
+        at_once: bool = False,
         like: Sequence[Node] = (),
-    ) -> Node:  # fmt: skip
+    ) -> Node:
         """Add the job in which a method unlearns one batch of models, and return its node.
 
         Parameters

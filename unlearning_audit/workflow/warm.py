@@ -140,9 +140,13 @@ def serve(listening: socket.socket, parent: int, modules: list[str]) -> None:
 
 
 def run(
-    client: socket.socket, files: list[int], path: list[str], arguments: list[str], folder: str,
+    client: socket.socket,
+    files: list[int],
+    path: list[str],
+    arguments: list[str],
+    folder: str,
     environment: dict[str, str],
-) -> None:  # fmt: skip
+) -> None:
     """Run a script in this fork, send its exit status to ``client`` and end.
 
     The fork and its children also end when the process that requested it ends.

@@ -27,9 +27,14 @@ from unlearning_audit.store.files import read_json
 
 
 def render(
-    numbers: Numbers, judgements: Decisions, ledger: list[dict[str, Any]], records: str, specs: list[str],
-    displays: list[str], order: dict[str, Any],
-) -> str:  # fmt: skip
+    numbers: Numbers,
+    judgements: Decisions,
+    ledger: list[dict[str, Any]],
+    records: str,
+    specs: list[str],
+    displays: list[str],
+    order: dict[str, Any],
+) -> str:
     """Return the page as HTML.
 
     Text from studies and plug-ins is escaped.
