@@ -158,9 +158,12 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
 @pytest.mark.parametrize(
     ("part", "wrong", "sentence"),
     [
-        ("return lines", "return list(lines) or lines", "table must return a data frame of pandas, with a line for each sample, it"),
+        (
+            "return lines",
+            "return list(lines) or lines",
+            "table must return a data frame of pandas, with a line for each sample, it",
+        ),
         ('"sample", "side"', '"side", "sample"', "results/mine.txt: column 'side' says 's0', 's1', 's2' and 57"),
-        ('"side", ', '"half", ', "no column of sample, half, score, kind, method says which"),
     ],
 )
 def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sentence, capsys):

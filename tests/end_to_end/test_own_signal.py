@@ -1,21 +1,13 @@
 """A signal of one's own is one file: it is found by its name, models are asked, and an attack reads what they said."""
 
 import csv
-import shutil
-from dataclasses import replace
 
 import numpy as np
 import yaml
 from unlearning_audit.evaluation.arrays import Logits
 from unlearning_audit.store.files import read_arrays, read_json
 
-SIGNAL = '''"""The largest logit: float32 [models, samples]."""
-
-
-def read(stack, member, rows, settings):
-    """Of the samples that attacks are asked about."""
-    return stack.logits(rows).max(axis=-1)
-'''
+SIGNAL = '"""The largest logit."""\n\n\ndef measure(network, x):\n    return network(x).max(dim=-1).values\n'
 ATTACK = '''"""How sure a model is of any class."""
 
 import numpy as np
@@ -23,16 +15,16 @@ import numpy as np
 NEEDS = "top_logit"
 
 
-def score(logits, y, shadow, options, rng, top_logit):
+def score(logits, shadow, top_logit):
     """The signal itself; the threshold is learned from that of shadow models."""
-    assert np.array_equal(top_logit, logits.max(axis=-1))
+    np.testing.assert_allclose(top_logit, logits.max(axis=-1), rtol=1e-5)
     return top_logit, top_logit >= np.nanmedian(shadow.top_logit)
 '''
 
 
 def test_a_signal_is_one_file(finished, tmp_path):
-    place = replace(finished.copy(tmp_path / "work"), tree=shutil.copytree(finished.tree, tmp_path / "tree"))
-    (place.tree / "unlearning_audit/signals/top_logit.py").write_text(SIGNAL)
+    place = finished.copy(tmp_path / "work")
+    (place.folder / "top_logit.py").write_text(SIGNAL)
     (place.folder / "surest.py").write_text(ATTACK)
     tiny = yaml.safe_load((place.folder / "study.yaml").read_text())
     tiny["defaults"] |= {"methods": {"none": {}, "retrain": {}}, "attacks": {"surest": {"file": "surest.py"}}}
@@ -49,8 +41,7 @@ def test_a_signal_is_one_file(finished, tmp_path):
         rows = [row for row in csv.DictReader(file) if row["metric"] == "auc"]
     assert {"surest/trained", "surest/unlearned"} <= {row["attack"] for row in rows}
 
-    failing = SIGNAL.replace("stack.logits", "stack.nothing")
-    (place.tree / "unlearning_audit/signals/top_logit.py").write_text(failing)
+    (place.folder / "top_logit.py").write_text(SIGNAL.replace("network(x)", "network.nothing"))
     place.run("--until", "collect")
-    sentence = "signals/top_logit.py line 6, in read: AttributeError"
+    sentence = "top_logit.py line 5, in measure: AttributeError"
     assert sentence in (place.folder / "results/tiny/metrics.csv").read_text()

@@ -28,8 +28,7 @@ def prepared(metric: ModuleType, evaluation, settings: dict):
 
 
 def rows(metric: ModuleType, evaluation, settings: dict):
-    options, rng = prepared(metric, evaluation, settings)
-    return registry.call("metrics", metric, "rows", evaluation, options, rng)
+    return registry.call("metrics", metric, "rows", evaluation, *prepared(metric, evaluation, settings))
 
 
 def parts(metric: ModuleType, evaluation, settings: dict):

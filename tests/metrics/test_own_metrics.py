@@ -13,11 +13,7 @@ from unlearning_audit.plugins.declarations import Column, Comparison, Quantity, 
 
 OWN = """
 import numpy as np
-from unlearning_audit import stats
-from unlearning_audit.evaluation.effects import DecisionRule, single
-from unlearning_audit.metrics import row
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.metrics import DecisionRule, Quantity, Settings, row, single, stats
 
 QUANTITIES = (Quantity(""), Quantity("draw"))
 
@@ -78,14 +74,10 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
         ("return [row", "return rng, [row", "mine.py: rows must return a list of Row, it returned tuple"),
         ('return {"": single', 'return "", {"": single', "mine.py: effects must map names to Effect, it"),
         ('{"": single(', '{"": 1, "x": single(', "mine.py: effects must map names to Effect, it returned dict"),
-        (
-            "DecisionRule(1,",
-            "DecisionRule(2,",
-            "mine.py line 20, in effects: ValueError: direction is 2, but must",
-        ),
+        ("DecisionRule(1,", "DecisionRule(2,", "mine.py line 16, in effects: ValueError: direction is 2, but must"),
         ('row(metric="draw"', 'row(metric="q"', "mine.py: rows may not be called 'q', a name of the library's own"),
         ('row(metric="draw"', 'row(metric="new"', "mine.py: QUANTITIES must declare 'new', a row's name; it has"),
-        ("options.shift", "options.shaft", "mine.py line 15, in rows: AttributeError: 'Options' object has no attr"),
+        ("options.shift", "options.shaft", "mine.py line 11, in rows: AttributeError: 'Options' object has no attr"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_no_number(tmp_path, old, new, sentence):
@@ -96,7 +88,7 @@ def test_what_is_wrong_is_one_sentence_and_no_number(tmp_path, old, new, sentenc
     assert sentence in failure.sentence
     if new == "options.shaft":  # a raise is kept with its file, line and calls
         assert failure.file.endswith("mine.py")
-        assert (failure.line, "shaft" in failure.traceback) == (15, True)
+        assert (failure.line, "shaft" in failure.traceback) == (11, True)
 
 
 VALUE = """

@@ -245,10 +245,7 @@ def test_phi_needs_held_out_samples_of_every_model():
     ]  # fmt: skip
     evaluation.membership.heldout[1] = False
     why = "a model has no heldout samples"
-    assert [(row.metric, row.note) for row in phi.rows(evaluation, phi.Options())] == [
-        ("auc", why),
-        ("mia_score", why),
-    ]
+    assert [(row.metric, row.note) for row in phi.rows(evaluation, phi.Options())] == [("auc", why), ("mia_score", why)]
 
 
 def scored(member):

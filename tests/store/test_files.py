@@ -6,14 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from unlearning_audit.store import files
-from unlearning_audit.store.files import (
-    ArtifactError,
-    read_arrays,
-    read_json,
-    replacing,
-    verify,
-    write_arrays,
-)
+from unlearning_audit.store.files import ArtifactError, read_arrays, read_json, replacing, verify, write_arrays
 
 #: The published digest of b"abc" (b2sum -l 160), since RFC 7693 gives none of 20 bytes.
 ABC = "384264f676f39536840523f284921cdc68b6846b"
