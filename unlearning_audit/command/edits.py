@@ -75,7 +75,8 @@ def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nod
 
 
 def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter[str]]]:
-    """Return why nodes of ``after`` are not in ``before``: cause → two counts of nodes by stage; {} if all are.
+    """Return why nodes of ``after`` are not in ``before``: cause → two counts of nodes by stage; {} if ``before`` has
+    all of them.
 
     The first counts nodes that the cause changes directly, the second those that it changes only through their parents.
     A new node is compared with the earlier ones of the same stage and label, the part of its name before the key.
@@ -90,7 +91,7 @@ def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter
             continue
         # The causes for which its parents are new.
         inherited = set().union(*(causes_of.get(parent, set()) for parent in node["parents"]))
-        changes = _changes(stage, node, old[stage, _label(name)], bool(inherited))
+        changes = _changes(stage, node, old[stage, _label(name)], inherited=bool(inherited))
         causes_of[stage, name] = inherited | changes
         for cause in inherited | changes:
             direct, following = counters[cause]

@@ -213,8 +213,8 @@ class Membership(Stored):
         if self.weight is not None and ((self.weight < 0).any() or not self.weight.any()):
             check.fail("weight", "must be non-negative and not all zero")
         if self.replicate is not None:
-            trained, copies = self.originals()
-            if not np.array_equal(self.train, self.train[trained][copies]):
+            originals, of_model = self.originals()  # the models that are trained; which of them each model is a copy of
+            if not np.array_equal(self.train, self.train[originals][of_model]):
                 check.fail("replicate", "calls models copies that were trained on different samples")
         if self.pair is not None and (problem := pairs_problem(self.pair, self.forget, self.heldout)):
             check.fail("pair", problem)

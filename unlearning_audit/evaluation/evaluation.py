@@ -443,9 +443,9 @@ class Evaluation(Cohort):
         """Return why imported models do not suffice for an attack that failed in this ``form``; "" if the failure is
         the attack's own.
 
-        Only a ValueError can mean that models do not suffice. If there are no shadow models for this form, the answer
-        says so, and quotes the message of a user's attack. If there are, the answer is the message of an attack of the
-        library, and "" for a user's attack, which is itself at fault then.
+        Only a ValueError can mean that models do not suffice. Without shadow models for this form, the answer says that
+        there are none, and quotes the message of a user's attack. With shadow models, a user's attack is itself at
+        fault, and for an attack of the library the answer is its message.
 
         Parameters
         ----------
@@ -459,10 +459,10 @@ class Evaluation(Cohort):
         if not self.imported or form not in ("trained", "unlearned") or not isinstance(error.__cause__, ValueError):
             return ""
         population, _ = KNOWLEDGE[form]
-        quoted = "" if in_library(file) else f"; {error}"
         if population not in self.others:
+            quoted = "" if in_library(file) else f"; {error}"
             return f"it learns from shadow models, and there is no {population}/{quoted}"
-        return "" if quoted else str(error.__cause__)
+        return str(error.__cause__) if in_library(file) else ""
 
     @cached_property
     def failed_attacks(self) -> dict[str, str]:

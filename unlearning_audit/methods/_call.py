@@ -67,7 +67,7 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
         takes_no_object = isinstance(inspect.getattr_static(function, method), (staticmethod, classmethod))
         calls.append(_published.parameters(getattr(function, method), bound=not takes_no_object))
     parameters = {parameter.name: parameter for of_call, _ in reversed(calls) for parameter in of_call}
-    accepting = [number for number, (_, accepts_more) in enumerate(calls) if accepts_more]
+    accepting = [number for number, (_, accepts_more) in enumerate(calls) if accepts_more]  # the calls with **kwargs
     try:
         roles = arguments.assigned(list(parameters.values()), options.options, options.give, more=bool(accepting))
     except ValueError as error:
@@ -76,7 +76,8 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
 
     def keywords(number: int, things: Things) -> dict[str, Any]:
         """Return the arguments of the call with this ``number`` by name, made from ``things``: call 0 is that of the
-        function or of the class, call 1 that of the method."""
+        function or of the class, call 1 that of the method. Options that no parameter names go to the last call that
+        accepts further keywords."""
         values = dict(unplaced) if accepting and number == accepting[-1] else {}
         for parameter in calls[number][0]:
             if parameter.name in roles:  # without a role (None), the argument is an option of the function

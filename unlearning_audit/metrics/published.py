@@ -170,9 +170,9 @@ def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return what the published numbers of the audited models contribute to verdicts. Only attacks and values that all
     populations of the evaluation have are used.
 
-    ``auc``: AUC of attacks; ``memory``: means of values of forgotten samples, or of 1 minus them where they fall as
-    more is remembered; ``kept`` and ``elsewhere``: means of values of retained and of test samples, which measure
-    utility. A name without values is left out.
+    ``auc``: AUC of attacks; ``memory``: means over forgotten samples of values that rise as more is remembered, where
+    1 − value takes the place of a value that falls; ``kept`` and ``elsewhere``: means of values of retained and of test
+    samples, which measure utility. A name without values is left out.
     """
     published = evaluation.published
     assert published is not None
@@ -186,7 +186,7 @@ def effects(evaluation: Evaluation) -> dict[str, Effect]:
         "kept": (_means_of_readings(published, comparable, roles["retain"]), UTILITY),
         "elsewhere": (_means_of_readings(published, comparable, roles["test"]), UTILITY),
     }
-    split = np.zeros(len(unit), np.int64)
+    split = np.zeros(len(unit), np.int64)  # all models of a block have the same forget set
     return {
         metric: several([*numbers], [*numbers.values()], unit=unit, split=split, rule=rule)
         for metric, (numbers, rule) in metrics.items()

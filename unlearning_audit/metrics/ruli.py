@@ -226,7 +226,7 @@ def populations(evaluation: Evaluation, columns: np.ndarray) -> tuple[Population
     return population(targets, columns), population(shadows, columns)
 
 
-def population(side: dict[str, Group | None], columns: np.ndarray) -> Population:
+def population(groups: dict[str, Group | None], columns: np.ndarray) -> Population:
     """Return φ before and after unlearning, and of retrained models if there are any, with memberships, on the samples
     ``columns`` bool [samples].
 
@@ -234,12 +234,12 @@ def population(side: dict[str, Group | None], columns: np.ndarray) -> Population
 
     Parameters
     ----------
-    side
+    groups
         "original", "unlearned" and "retrained" → models, or None if there are no such models.
     """
-    unlearned = side["unlearned"]
+    unlearned = groups["unlearned"]
     assert unlearned is not None
-    arrays: dict[str, Any] = {name: None if models is None else models.phi(columns) for name, models in side.items()}
+    arrays: dict[str, Any] = {name: None if models is None else models.phi(columns) for name, models in groups.items()}
     arrays |= {name: getattr(unlearned.membership, name)[:, columns] for name in ("train", "forget", "heldout")}
     return Population(**arrays)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 @functools.cache
 def packages_around(path: Path) -> list[Path]:
-    """Return the folders of the packages around a file, then the folder that holds the outermost one; an empty list for
-    a file outside packages."""
+    """Return the folders of the packages around a file, innermost first, and last the folder that holds the outermost
+    package; an empty list for a file outside packages."""
     folders = []
     while (path.parent / "__init__.py").is_file():
         folders.append(path.parent)
@@ -22,7 +22,8 @@ def packages_around(path: Path) -> list[Path]:
 def import_root(path: Path) -> Path:
     """Return the folder from which Python imports a file: its own folder, or the one that holds the packages around
     it."""
-    return [path.parent, *packages_around(path)][-1]
+    folders = packages_around(path)  # the last one holds the outermost package
+    return folders[-1] if folders else path.parent
 
 
 def modules_in(folder: Path, parts: list[str]) -> list[Path]:

@@ -329,7 +329,10 @@ class Serial:
             self._viewed_parameters, self._views, self._trained_views = None, {}, []
 
     def add_view_gradients(self) -> None:
-        """Add the gradients of the views of `persistent_views` to those of the parameters, and clear the former."""
+        """Add the gradients of the views of `persistent_views` to those of the parameters, and clear the former.
+
+        A view is of a single model; a parameter has an axis of models, of length 1.
+        """
         for value, view in self._trained_views:
             gradient = view.grad
             if gradient is not None:

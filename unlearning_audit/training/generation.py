@@ -32,8 +32,10 @@ def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
     """Let each model generate ``answers`` random texts at temperature 1 for each of its samples, in place of the scored
     tokens: int32 [models, rows, answers, length − 1], filled with −1.
 
-    Prompt and length are those of `greedy`. A token is drawn by a random number whose generator is keyed by the model's
-    seed and the sample. So further answers, samples or models change none of the texts.
+    The prompt is the part of a sample before its first scored token, at least one token. A model generates as many
+    tokens as there are from the first to the last scored token. The generator of random numbers depends on the model's
+    seed and the sample, and the texts of a sample are drawn one after the other. So further texts, samples or models
+    change none of those drawn before.
 
     Parameters
     ----------

@@ -154,6 +154,7 @@ class Campaign:
         stack, membership = self.stacks[pair].copy(), self.pairs[pair]
 
         def unlearn(*models: ModelStack | Rows) -> object:
+            """Call the method with models, the rows to forget and those to retain, and the options of this setting."""
             return registry.call("methods", self.method, "unlearn", *models, self.method.Options(**options))
 
         seconds = run_method(stack, unlearn, Rows.where(membership.forget), Rows.where(membership.retain), self.file)

@@ -14,19 +14,28 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     scenario and setting.
 
     One test tells outputs after unlearning from those for samples never seen, the other from those of retrained models.
-    The figure's label counts the curves of methods that lie above chance with their interval at some FPR.
+    The figure's label counts, for each test, the methods' curves whose interval lies above chance at some FPR; doing
+    nothing and retraining are left out.
     """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, blocks = style.blocks(len(TESTS), len(methods), height=1.6, width=style.WHOLE)
     colours = dict(zip(places, itertools.cycle(style.PALETTE), strict=False))
     counts = []
     for panels, (metric, question) in zip(blocks, TESTS.items(), strict=True):
-        curves = {(where, name): points(numbers, case, metric)
-                  for where in places for name, case in numbers.by_method(where).items()}  # fmt: skip
-        differs = [any(cell.low > fpr for fpr, cell in curve) for (_, name), curve in curves.items()
-                if curve and name not in naming.BASELINES]  # fmt: skip
+        curves = {
+            (where, name): points(numbers, case, metric)
+            for where in places
+            for name, case in numbers.by_method(where).items()
+        }
+        differs = [
+            any(cell.low > fpr for fpr, cell in curve)
+            for (_, name), curve in curves.items()
+            if curve and name not in naming.BASELINES
+        ]
         if differs:
+            # "Outputs after unlearning differ: 3 of 6 from never seen"
             counts.append(f"{sum(differs)} of {len(differs)} from {question.rstrip('?')}")
+        # The lower end of both axes, a little below the smallest FPR.
         edge = min((fpr for curve in curves.values() for fpr, _ in curve), default=0.01) / 1.4
         for axis, name in zip(panels, methods, strict=True):
             for where in places:

@@ -31,12 +31,12 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     panels = []  # panels with at least one number, each with its metric
     for axis, where in zip(axes, places, strict=True):
         metric = numbers.main_metric([case for case in numbers.cases if lookup.place(case) == where])
-        # Panels of one metric share their limits; those of rates include 1.
+        # Panels of one metric share their limits; those of Q and of the IC score, which are 1 at best, include 1.
         ends = reach.setdefault(metric, [1.0] if metric in ("q", "ic_score") else [])
         before = len(ends)
-        _, best = sentences.reference(numbers, where, attack)
-        if best.bounded:
-            axis.axvspan(best.low, best.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
+        _, retrained = sentences.reference(numbers, where, attack)
+        if retrained.bounded:
+            axis.axvspan(retrained.low, retrained.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
         for row, (name, case) in enumerate(numbers.by_method(where).items()):
             cell = numbers.primary(case, attack)[1] if case else missing("")
             if cell.empty:
