@@ -52,7 +52,7 @@ def test_questions_are_read_and_answers_scored(tofu):
         before, after = spoken(source, row)
         number = int(before.split("book ")[1].split("?")[0])
         assert before == f"Question: Who wrote book {number}?\nAnswer: "
-        related = {kind: views.rows_of(kind, source.parent, source.view, len(source.x))[row] for kind in views.VIEWS}
+        related = {kind: Data.views(source, kind)[row] for kind in views.VIEWS}
         said = {kind: [spoken(source, view)[1] for view in rows] for kind, rows in related.items()}
         assert after == ROWS[number]["answer"]
         assert said["paraphrase"] == [ROWS[number]["paraphrased_answer"]]

@@ -9,7 +9,7 @@ import pytest
 from datasets import Dataset
 from tokenizers import Tokenizer
 from unlearning_audit.data import _tokens, passages, prepare, sst5
-from unlearning_audit.evaluation import views
+from unlearning_audit.evaluation.arrays import Data
 
 
 def load(root=Path(), **options):
@@ -85,7 +85,7 @@ def test_only_the_last_tokens_are_scored_and_padding_never():
 
 def test_neighbours_differ_from_their_passage_in_scored_tokens_only():
     source = load(neighbours=3, changed=0.2, scored=10, length=16)
-    at = views.rows_of("neighbour", source.parent, source.view, len(source.x))
+    at = Data.views(source, "neighbour")
     passage = at[:, 0] >= 0
     np.testing.assert_array_equal(passage, source.part < 2)
     np.testing.assert_array_equal(source.x[passage], load(scored=10, length=16).x)
