@@ -20,8 +20,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -
     """Return as the score log f(phi | member) − log f(phi | non-member) with kernel densities f; the decision is
     whether it exceeds 0.
 
-    Far from all values of the shadow models, the side with the larger bandwidth has the larger density: a known limit
-    of kernel density estimates.
+    Far from all values of the shadow models, the density with the larger bandwidth is the larger one, whether it is of
+    members or of non-members: a known limit of kernel density estimates.
 
     Parameters
     ----------
@@ -35,14 +35,15 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -
     bound = np.inf if options.clip is None else np.log1p(-options.clip) - np.log(options.clip)
 
     def clipped_phi(z: np.ndarray, label: np.ndarray) -> np.ndarray:
-        """Return φ, float64 [n], from logits ``z`` [n, classes]; p_y is cut as ``options.clip`` says."""
+        """Return φ, float64 [n], from logits ``z`` [n, classes], cut at ± ``bound``: φ of the largest probability that
+        ``options.clip`` leaves."""
         return np.asarray(np.clip(signals.phi(z, label), -bound, bound))
 
     rows = signals.statistics(clipped_phi, shadow, classes=logits.shape[-1])
     phi = signals.per_model(clipped_phi, logits, y)
     value = np.zeros_like(phi)
-    for side, sign in ((rows.member, 1.0), (~rows.member, -1.0)):
-        points = rows.value[side]
+    for learned, sign in ((rows.member, 1.0), (~rows.member, -1.0)):
+        points = rows.value[learned]
         bandwidth = density.silverman(points) if options.bandwidth == "silverman" else options.bandwidth
         value += sign * density.kernel(points, phi, bandwidth=bandwidth)
     return value, value > 0

@@ -36,7 +36,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
             of_class[label] = logistic.fit(rows.value[of_label], rows.member[of_label])
 
     def log_odds(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the log-odds of membership of one model's samples, float64 [samples]."""
+        """Return the log-odds of membership of one model's samples, float64 [samples]: by the regression of each
+        sample's class in ``of_class`` or, for a class without one, by ``of_all``."""
         x = features(logits, y)
         value = of_all.log_odds(x[:, :1])
         for label, regression in of_class.items():

@@ -110,8 +110,9 @@ class Contrast:
         low, high = self.audited.rule.lowest, self.audited.rule.highest
         if self.reference is not None:  # retrained models may have any of these values
             return low - high, high - low
-        ends = sorted(self.audited.rule.direction * (end - self.audited.rule.ideal) for end in (low, high))
-        return ends[0], ends[1]
+        # Theory gives the value of retraining, ``ideal``. A direction of −1 turns the range round.
+        least, most = sorted(self.audited.rule.direction * (end - self.audited.rule.ideal) for end in (low, high))
+        return least, most
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,7 @@ class Read:
     def _least(self) -> float:
         """Return the lower limit of the distance that stands for all attacks, for the audited pairs and not for
         others."""
-        return self._hull(self.together.null_half, [self.chosen])[0]
+        return self._hull(self.together.null_half, [self.chosen])[0]  # [0]: the lower limit, [1]: the upper one
 
     @property
     def _loss_may_be_chance(self) -> bool:
@@ -415,7 +416,7 @@ def with_errors_by_chance(contrast: Contrast, numbers: Distances) -> Distances:
         # The factor makes the variance over samples unbiased, on which this test rests alone.
         return replace(numbers.of_samples(), influence=numbers.influence * _unbiased_factor(contrast.audited))
     if contrast.reference is not None and not contrast.paired:
-        _, if_retrained = _differences([(contrast, each_attack)])
+        _shown, if_retrained = _differences([(contrast, each_attack)])
         return if_retrained
     if rule.chance == OF_RETRAINED and contrast.reference is not None:
         retrained = paired.distances(**_combined([(contrast.reference, np.sqrt(2) * each_attack)]))
@@ -443,7 +444,7 @@ def contrast_or_reason(method: str, metric: str, effects: Effects, spread: float
     if effect is None:
         return "has no number with an uncertainty"
     if not np.isnan(effect.rule.ideal):
-        return Contrast(effect, None, THEORY) if effect.varies else UNVARIED
+        return Contrast(effect, reference=None, source=THEORY) if effect.varies else UNVARIED
     source = CONTROL if method == RETRAIN else RETRAIN
     reference = effects.get(source, {}).get(metric)
     if reference is None:
@@ -463,6 +464,7 @@ def corresponding(contrasts: Mapping[str, Contrast]) -> list[str]:
     """
     sets: list[list[str]] = []
     for method, contrast in contrasts.items():
+        # One member of a set stands for all, whose models correspond. None: a method that corresponds to no set so far.
         joined = next((methods for methods in sets if contrast.corresponds(contrasts[methods[0]])), None)
         if joined is None:
             sets.append([method])
@@ -482,10 +484,11 @@ def joint(contrasts: list[tuple[Contrast, np.ndarray]]) -> Distances | None:
         For each method its K numbers by one metric, and the weights, float64 [K], with which they are combined to its
         distance.
     """
-    if not all(contrast.corresponds(contrasts[0][0]) for contrast, _ in contrasts):
+    first, _weights = contrasts[0]
+    if not all(contrast.corresponds(first) for contrast, _weights in contrasts):
         return None
     # Each method has one distance, so its matrix has one row, the weights.
-    shown, _ = _differences([(contrast, weights[None]) for contrast, weights in contrasts])
+    shown, _if_retrained = _differences([(contrast, weights[None]) for contrast, weights in contrasts])
     return shown
 
 
@@ -493,17 +496,17 @@ def distances_of(contrast: Contrast) -> Distances:
     """Return the distances of a method from what it is compared with: one for each of the numbers in ``contrast``, such
     as one per attack.
 
-    They are signed so that models that forgot nothing have a positive distance.
+    Distances are signed so that models that forgot nothing have a positive distance.
     """
     # Row k of the identity matrix takes number k alone.
-    shown, _ = _differences([(contrast, np.eye(len(contrast.audited.names)))])
+    shown, _if_retrained = _differences([(contrast, np.eye(len(contrast.audited.names)))])
     return shown
 
 
 def _differences(contrasts: list[tuple[Contrast, np.ndarray]]) -> tuple[Distances, Distances]:
-    """Return the distances of methods whose models correspond, twice with different errors: those that audited and
-    retrained models show, and those that hold if all models are retrained. They differ only for models without
-    partners.
+    """Return the distances of methods whose models correspond, twice with different errors: first with the errors that
+    audited and retrained models show, then with the errors that hold if all models are retrained. The two errors differ
+    only for models without partners.
 
     Parameters
     ----------
@@ -511,7 +514,7 @@ def _differences(contrasts: list[tuple[Contrast, np.ndarray]]) -> tuple[Distance
         For each method its numbers by one metric, and a matrix float64 [distances, numbers]. Each row of the matrix
         weights these numbers, and their weighted sum is one of the method's distances.
     """
-    first, _ = contrasts[0]  # whether models have partners, and a given spread, are the same for all methods
+    first, _matrix = contrasts[0]  # whether models have partners, and a given spread, are the same for all methods
     matrices = np.concatenate([matrix for _, matrix in contrasts])
     # The sign of the metric makes the distance of models that forgot nothing positive.
     signed = [(contrast, contrast.audited.rule.direction * matrix) for contrast, matrix in contrasts]
@@ -552,7 +555,8 @@ def _combined(effects: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndar
     effects
         Each effect, with a matrix float64 [combinations, numbers], whose rows weight the numbers.
     """
-    combined = {"unit": effects[0][0].unit, "split": effects[0][0].split}
+    first, _matrix = effects[0]  # all effects are of models with the same units and splits
+    combined = {"unit": first.unit, "split": first.split}
     for name in ("value", "influence", "imagined"):
         numbers = [np.tensordot(matrix, getattr(effect, name), axes=1) for effect, matrix in effects]
         combined[name] = np.concatenate(numbers)
@@ -629,7 +633,7 @@ def _unbiased_factor(effect: Effect) -> float:
     The divisor of that sum, which is (n + 2)² in `stats.mean_influence`, becomes n·(n − 1). Here n is the number of
     forgotten, or of held-out, samples of a model: half of those with an influence, in the model with fewest of them.
     """
-    queried = (effect.influence != 0).any(axis=0)  # [models, samples]
+    queried = (effect.influence != 0).any(axis=0)  # [models, samples]: forgotten and held-out ones, equally many
     n = queried.sum(axis=1).min() / 2
     return float((n + 2) / np.sqrt(n * (n - 1))) if n > 1 else 1.0
 
@@ -700,9 +704,8 @@ def _outlying(contrast: Contrast, level: float) -> bool:
         replace(effect, value=quality[None], influence=effect.influence[..., :0], imagined=effect.imagined[..., :0])
         for effect, quality in ((audited, audited.latent), (reference, reference.latent))
     )
-    _, if_retrained = _differences(
-        [(Contrast(audited, reference, contrast.source), np.eye(1))]
-    )  # the one number as it is
+    # np.eye(1): there is one number, and its weight is 1.
+    _shown, if_retrained = _differences([(Contrast(audited, reference, contrast.source), np.eye(1))])
     # If both are models of one kind, they do not differ between units, so the variance between units is left out.
     least = if_retrained.value - if_retrained.half_widths(level=level, units=False)
     return bool(least[0] > 0) or not if_retrained.models.dof
@@ -731,6 +734,7 @@ def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Est
         How many times wider the upper half of the interval is made, because the largest of many distances is large by
         chance.
     """
+    # One combination of the two distances, so one estimate: minus that of the method, plus that of doing nothing.
     estimate = both.combined(np.array([[-1.0, 1.0]])).estimates(level=level)[0]
     return replace(estimate, high=estimate.value + factor * (estimate.high - estimate.value))
 

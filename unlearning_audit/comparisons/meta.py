@@ -349,8 +349,8 @@ def separation(metric: Compared, table: Table) -> Estimate:
     error = math.hypot(*(_standard_error(row) for row in both))
     if not error > 0:
         return empty(n=2, note="retrain or none has no interval, or one without width")
-    good = [float(metric.goodness(np.array(row.value))) for row in both]
-    z, half = (good[0] - good[1]) / error, float(stats.normal_quantile(0.975))
+    of_retrain, of_none = (float(metric.goodness(np.array(row.value))) for row in both)
+    z, half = (of_retrain - of_none) / error, float(stats.normal_quantile(0.975))
     return Estimate(z, z - half, z + half, 2, "")
 
 
@@ -478,7 +478,7 @@ def models(metric: Compared, protocol: str, member: Membership) -> Estimate:
     member
         The memberships of all models of one method in the scenario.
     """
-    originals, _ = member.originals()
+    originals, _original_of_model = member.originals()
     # Which models count of those that are trained, and of those that are unlearned: all, or only the defender's.
     counted = np.ones_like(member.shadow) if protocol in metric.how.shadows else ~member.shadow
     trained, unlearned = int(counted[originals].sum()), int(counted.sum())

@@ -71,7 +71,8 @@ class Reference:
     def from_read(cls, read: Read) -> "Reference":
         """Return the variances of ``read``, the distance that stands for all attacks of a metric."""
         audited, retrained = len(read.contrast.audited.unit), read.contrast.retrained
-        # The variance of a difference of two means, over models that are alike, gives that of one model.
+        # The variance of a difference of two means, over models that are alike, gives that of one model. Row 0 of the
+        # ``variances`` is the variance between models.
         spread = float(read.chance.models.variances[0][read.chosen]) / (1 / audited + 1 / retrained)
         return cls(float(read.numbers.sampled[read.chosen]), spread, audited, read.factor, known=bool(read.given))
 
@@ -227,11 +228,13 @@ def _requirements_of_part(method: str, read: Read, part: str) -> list[dict[str, 
     today, components = max(round(size), 1), read.components.widened(read.factor)
 
     def room_needed(count: int) -> float:
-        """Return how far inside its margin a distance must lie to be shown equivalent by ``count`` of ``part``."""
+        """Return how far inside its margin a distance must lie to be shown equivalent by ``count`` of ``part``, of
+        which the study has ``today``. ``components`` are the variances, ``design_with`` gives the larger design."""
         return resolution.room_needed(components=components, design=design_with(part, count / today))
 
     def least_distance(count: int) -> float:
-        """Return the least distance that is detected by ``count`` of ``part``."""
+        """Return the least distance that is detected by ``count`` of ``part``, of which the study has ``today``.
+        ``components`` and ``chance`` are the variances of the distance as it is and of a distance of 0."""
         return resolution.least_distance(components=components, design=design_with(part, count / today), chance=chance)
 
     needed, rows = {decide.EQUIVALENT: room_needed, decide.DISTINGUISHABLE: least_distance}, []
@@ -258,16 +261,17 @@ def deciding_counts(
     today
         The smallest count.
     """
-    estimate, plans = read.distance.estimate, []
-    # Each question: how far the assumed distance lies from that end, the outcome, the assumed distance.
-    questions = [(min(-read.margin[0], read.margin[1]), decide.EQUIVALENT, 0.0)]
+    estimate, (far, near), plans = read.distance.estimate, read.margin, []  # far < 0 < near
+    # Each question: how far the assumed distance lies from the end to be excluded, the outcome, the assumed distance.
+    questions = [(min(-far, near), decide.EQUIVALENT, 0.0)]
     questions += [(abs(limit), decide.DISTINGUISHABLE, limit) for limit in sorted({estimate.low, estimate.high})]
     for available, outcome, assumed in questions:
         low = high = today
         while needed[outcome](high) > available and high < most:
             low, high = high + 1, min(2 * high, most)
         if needed[outcome](high) <= available:
-            # The counts below low are not enough, and high is. The first that is enough is sought between them.
+            # The counts below low are not enough, and high is. The first that is enough, whose key is True, is sought
+            # between them.
             count = bisect_left(range(high), True, lo=low, key=lambda number: needed[outcome](number) <= available)
             plans.append((count, outcome, assumed))
     return plans
@@ -343,7 +347,8 @@ def designs_of(read: Read) -> DesignOf:
     pool = pool_size(units=design.units, per_unit=per_unit, distinct=design.samples)
 
     def planned(part: str, times: float) -> Design:
-        """Return the design with ``times`` as many of ``part``."""
+        """Return the design with ``times`` as many of ``part`` as ``design``, the study's, has. A unit draws
+        ``per_unit`` samples from a pool of ``pool`` samples."""
         larger = resolution.planned(design, dimension=part, times=times)
         if part != PAIRS or not design.samples or design.units < 2:
             return larger

@@ -62,9 +62,10 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     """Return whether a scenario can show what unlearning does (``state`` is "") or why not, and what doing nothing
     leaves (``least``).
 
-    It cannot if no distance shows how models vary, or there is no distance at all; if two groups of retrained models
-    differ; or if no metric distinguishes doing nothing from retraining, where doing nothing is part of the scenario. A
-    metric does if the adjusted p-value of doing nothing is at most α and the lower limit of its distance is above 0.
+    A scenario cannot show it in three cases: no distance shows how models vary, or there is no distance at all; two
+    groups of retrained models differ; or doing nothing is part of the scenario, and no metric distinguishes it from
+    retraining. A metric distinguishes the two if the adjusted p-value of doing nothing is at most α and the lower limit
+    of its distance is above 0.
 
     Parameters
     ----------
@@ -178,10 +179,10 @@ def explanation(
     forgotten, unseen = shares.get("forget"), shares.get("heldout")
     if forgotten and unseen and forgotten.low <= unseen.high:
         if max(forgotten.high - forgotten.low, unseen.high - unseen.low) > WIDE:
-            intervals = [f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" for share in (forgotten, unseen)]
+            known, new = (f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" for share in (forgotten, unseen))
             return (
                 "it is open whether the models memorised anything: before unlearning, their accuracy is "
-                f"{intervals[0]} on samples to be forgotten and {intervals[1]} on samples never seen, so add {more}"
+                f"{known} on samples to be forgotten and {new} on samples never seen, so add {more}"
             )
         return (
             f"the models memorised nothing: before unlearning, their accuracy is {forgotten.value:.2f} on samples to "

@@ -34,6 +34,7 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
     if metric is None:
         return []
     contrasts = [_corresponding_contrasts(effects, metric) for effects in scenarios]
+    # The methods of all scenarios, in the order of the first.
     methods = [method for method in contrasts[0] if all(method in by_method for by_method in contrasts)]
     if len(methods) < 2:
         return []
@@ -90,6 +91,7 @@ def _first_common_metric(scenarios: list[Effects]) -> str | None:
     for effects in scenarios:
         rules = [(name, effect.rule) for by_metric in effects.values() for name, effect in by_metric.items()]
         deciding.append([name for name, rule in rules if rule.deciding and not rule.coarse])
+    # The metrics that all scenarios have, in the order of the first.
     common = [name for name in deciding[0] if all(name in names for names in deciding)] if deciding else []
     return common[0] if common else None
 

@@ -98,7 +98,7 @@ def rounds(count: int, pairs: int) -> list[tuple[int, int]]:
     in `RATE` on twice as many pairs, and at least two settings; the last uses all ``pairs``.
     """
     plan = [(count, 1)]
-    while plan[-1][1] < pairs:
+    while plan[-1][1] < pairs:  # the pairs of the last round
         tried, used = plan[-1]
         plan.append((min(tried, max(2, math.ceil(tried / RATE))), min(2 * used, pairs)))
     return plan
@@ -112,9 +112,8 @@ def survivors(trials: Sequence[Trial], count: int) -> list[int]:
     ranked: first the settings whose loss of utility is within its margin, by their distance from retraining; then the
     rest, by their loss of utility.
     """
-    ranked = sorted(trials, key=_rank_key)
-    numbers = [trial.number for trial in ranked if trial.number != 0][: count - 1]
-    return sorted([0, *numbers])
+    others = [trial.number for trial in sorted(trials, key=_rank_key) if trial.number != 0]  # the best first
+    return sorted([0, *others[: count - 1]])
 
 
 def choice(trials: Sequence[Trial]) -> Trial:

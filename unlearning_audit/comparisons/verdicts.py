@@ -244,11 +244,13 @@ def _why_nothing_is_found(reads: list[Read], accuracies: Mapping[str, Estimate])
     accuracies
         Role of samples → accuracy of the models before unlearning.
     """
+    # A margin is (far, near) with far < 0 < near. Doing nothing lies towards the near end, margin[1].
     reads = [read for read in reads if not read.unrepeated]
     beyond = [read for read in reads if read.distance.estimate.value > read.margin[1]]
     detectable = [(planning.least_distance(read), read) for read in beyond or reads]
     if not detectable:
         return ""
+    # ``pair``: the least detectable distance, and the distance itself with its margin.
     least, read = min(detectable, key=lambda pair: pair[0] / pair[1].margin[1])
     options: dict[str, Any] = {"measured": read.distance.estimate.value} if beyond else {}
     if not read.contrast.paired:
@@ -531,8 +533,8 @@ def _rank_rows(judged: dict[str, _Judged], useless: set[str], *, draws: int, see
         reads = {method: reads[method] for method in ranked}
         if len(reads) < 2 or all(read.unrepeated for read in reads.values()):
             continue
-        attacks = reads[ranked[0]].contrast.audited.names  # the same ones for all methods
-        each_attack = np.eye(len(attacks))  # row k gives attack k the weight 1 and the others 0
+        # Row k gives attack k the weight 1 and the others 0. The attacks are the same for all methods that are ranked.
+        each_attack = np.eye(len(reads[ranked[0]].contrast.audited.names))
         together = distances.joint([(read.contrast, each_attack[read.chosen]) for read in reads.values()])
         assert together is not None  # the models correspond
         nearness = together.combined(np.diag(np.where(together.value < 0, 1.0, -1.0)))  # −|distance|

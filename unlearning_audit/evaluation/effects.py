@@ -154,8 +154,7 @@ class Effect(Stored):
         if not values["value"].size:
             check.fail("value", f"has shape {values['value'].shape}, but needs a number and a model at least")
         names, influence = tuple(values["names"].tolist()), values["influence"].astype(np.float64)
-        rule = DecisionRule(**json.loads(values["rule"]))
-        return {**values, "names": names, "influence": influence, "rule": rule}
+        return {**values, "names": names, "influence": influence, "rule": DecisionRule(**json.loads(values["rule"]))}
 
     def without(self, models: Sequence[int]) -> "Effect":
         """Return the effect without the models at the positions ``models``, such as copies of another model."""
@@ -181,7 +180,7 @@ class Effect(Stored):
         numbers = paired.distances(
             value=self.value, influence=self.influence, unit=self.unit, split=self.split, imagined=self.imagined
         )
-        mean = replace(numbers.estimates()[0], n=len(self.unit))
+        mean = replace(numbers.estimates()[0], n=len(self.unit))  # [0]: of the first number
         return mean if self.varies else replace(mean, low=np.nan, high=np.nan)
 
     def alike(self, reference: "Effect") -> bool:

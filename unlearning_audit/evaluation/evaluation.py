@@ -198,6 +198,7 @@ class Evaluation(Cohort):
                 return f"block {block} has {len(numbers)} splits, a swapped pair has two: see split.npy and block.npy"
             splits = [of_block[of_block.split == number] for number in numbers]
             for number, split in zip(numbers, splits, strict=True):
+                # [0]: of the first model, from which no other may differ
                 if (split.forget != split.forget[0]).any() or (split.heldout != split.heldout[0]).any():
                     return f"models of split {number} in block {block} differ in forget or heldout"
             first, second = splits
@@ -263,7 +264,7 @@ class Evaluation(Cohort):
         if retrain is None:
             raise ValueError("retrain cannot be compared with itself; set controls: true")
         forget = self.audited.membership.forget
-        if (forget != forget[0]).any():
+        if (forget != forget[0]).any():  # [0]: of the first model, from which no other may differ
             raise ValueError("the models of target/ have different forget sets; the score compares models with one")
         for name, group in (("retrain", retrain), ("retrain_control", control)):
             if group and not group.same_samples(self.audited):
@@ -458,7 +459,7 @@ class Evaluation(Cohort):
         """
         if not self.imported or form not in ("trained", "unlearned") or not isinstance(error.__cause__, ValueError):
             return ""
-        population, _ = KNOWLEDGE[form]
+        population, _member_mask = KNOWLEDGE[form]
         if population not in self.others:
             quoted = "" if in_library(file) else f"; {error}"
             return f"it learns from shadow models, and there is no {population}/{quoted}"
@@ -476,7 +477,7 @@ class Evaluation(Cohort):
 
         The form "both", which also uses logits before unlearning, is left out.
         """
-        return {key: columns for key, columns in self._every_score.items() if key[1] != BOTH}
+        return {(attack, form): columns for (attack, form), columns in self._every_score.items() if form != BOTH}
 
     @cached_property
     def updates(self) -> dict[str, np.ndarray]:

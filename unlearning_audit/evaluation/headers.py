@@ -124,7 +124,8 @@ def refuse_shape(
     """
     # In the place of logits there may be checkpoints, which are no array. There are no labels then.
     logits = open_array("logits", files["logits"]).shape if name == "labels" else ()
-    to_exchange = {logits[2]: "1, 2", logits[0]: "0, 1"} if logits else {}  # length of an axis → axes of swapaxes
+    # Length of an axis → the axes that swapaxes exchanges; of logits [models, samples, classes], 2 are the classes.
+    to_exchange = {logits[2]: "1, 2", logits[0]: "0, 1"} if logits else {}
     axes = to_exchange.get(shape[0]) if len(shape) == 1 else None
     if axes:
         raise ValueError(

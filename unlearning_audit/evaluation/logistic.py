@@ -83,7 +83,11 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
     sign = np.where(member, 1.0, -1.0)
 
     def loss(beta: np.ndarray) -> float:
-        """Return the penalised loss of ``beta`` float64 [features + 1], standardised weights and then the intercept."""
+        """Return the penalised loss of ``beta`` float64 [features + 1], standardised weights and then the intercept.
+
+        Each row of the ``design`` has a ``weight``, and a ``sign`` that says whether it is a member; each entry of
+        ``beta`` has a ``penalty``.
+        """
         return float(weight @ np.logaddexp(0.0, -sign * (design @ beta)) + 0.5 * penalty @ beta**2)
 
     # Newton's method from 0: each step solves Hessian · step = gradient.

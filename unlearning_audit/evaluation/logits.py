@@ -38,8 +38,7 @@ class Logits(Arrays):
         if first is not None:
             order = np.argsort(~first, kind="stable")  # False comes first, and order is kept otherwise
             arrays |= {"logits": self.logits[:, order], "index": self.index[order], "y": self.y[order]}
-        not_finite = sum(_not_finite(values) for values in self.logits)
-        files.write_arrays(path, **arrays, not_finite=np.array(not_finite))
+        files.write_arrays(path, **arrays, not_finite=np.array(sum(_not_finite(values) for values in self.logits)))
 
     @classmethod
     def open(cls, path: str | Path, models: int | None = None) -> "Logits":
@@ -53,7 +52,7 @@ class Logits(Arrays):
         arrays = files.read_arrays(path, lambda: _contents(path))
         check = Check(path, arrays, may_diverge=True)
         logits = check.field("logits", "f", (models, None, None), finite=False)
-        _, rows, classes = logits.shape
+        _models, rows, classes = logits.shape
         index, y = (check.field(name, "iu", (rows,)).astype(np.int64) for name in ("index", "y"))
         # A file that a job wrote contains the count, which makes it unnecessary to read all logits.
         of_job = Path(path).name in files.record_of(path).get("checksums", {})

@@ -58,6 +58,7 @@ def evaluation_of(settings: dict[str, Any], **files: Any) -> Evaluation:
     """
     if "populations" in files:
         names, paths = settings["populations"], list(files["populations"])
+        # There is one file of scores or none.
         further = {"scores_file": files.get("scores", [None])[0], "design": settings.get("design", "")}
         evaluation = imported_evaluation(names, paths, **further)
     else:

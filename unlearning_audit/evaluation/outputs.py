@@ -70,7 +70,8 @@ class Outputs:
         start = 0
         rows = np.flatnonzero(rows) if rows is not None and rows.dtype == bool else rows
         all_or_rows = slice(None) if rows is None else rows
-        # place: the row of each sample in the file; None if the file has the order of the samples
+        # ``part``: the logits of one batch of models. ``place``: the row of each sample in its file; None if the file
+        # has the order of the samples.
         for part, place in zip(self._parts, self._places, strict=True):
             end = start + len(part.logits)
             chosen = np.arange(len(part.logits)) if models is None else np.flatnonzero(models[start:end])

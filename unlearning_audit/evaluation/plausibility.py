@@ -117,7 +117,7 @@ def _doubts(name: str, population: Group, *, columns_right: bool) -> Iterator[st
         Whether the order of columns and the sign are right, without which predictions tell nothing.
     """
     if twins := list(likeness.twins(population.sample_logits)):
-        i, j = twins[0]
+        i, j = twins[0]  # the first pair is named as an example
         yield (
             f"{name} holds models twice (model {j} is model {i}, or nearly; {len(twins)} such pairs in all); "
             "verdicts count a copy once, but other intervals are too narrow by them: leave them out of all arrays"
@@ -145,8 +145,8 @@ def title(evaluation: Evaluation, name: str) -> str:
     # The folder of the data is called external-npo-target-<key>, after the user's folder.
     cohort = evaluation if name == "target" else evaluation.others[name].cohort
     node = Path(cohort.data_file).parent.name
-    label = node.rsplit("-", 1)[0].removeprefix("external-") if node.startswith("external-") else name
-    return label.replace("-", "/")
+    folder = node.rsplit("-", 1)[0].removeprefix("external-") if node.startswith("external-") else name
+    return folder.replace("-", "/")
 
 
 def _shared(evaluation: Evaluation, groups: dict[str, Group]) -> tuple[list[str], list[str]]:

@@ -111,7 +111,7 @@ class Published(Stored):
         models = len(self.forget)
         if not models or not self.forget.any(axis=1).all():
             raise ValueError("there is no forgotten sample in some model; leave it out")
-        # Forget sets are numbered: the number of each model's own.
+        # Forget sets are numbered: the number of each model's own, which is element [1] of what np.unique returns.
         number = np.unique(np.packbits(self.forget, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
         return Membership(
             train=self.forget | self.retain, forget=self.forget, heldout=self.heldout, seed=np.arange(models),

@@ -225,12 +225,13 @@ def read_study(
     accepted = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
 
     def record(line: dict[str, str]) -> Record:
-        """Return the record of one line, with the axes that have a label there."""
+        """Return the record of one line, with the settings that the study varies and that are given there."""
         axes = {name.removeprefix(AXIS): label for name, label in line.items() if name.startswith(AXIS) and label}
         return Record(line["scenario"], line["protocol"], line["method"], axes, _row(line))
 
     def load() -> list[Record]:
-        """Read the file, and leave out all lines with another scenario or metric."""
+        """Read the file at ``path``, and leave out all lines whose scenario or metric is not among the ``accepted``
+        ones."""
         return [record(line) for line in table(path) if all(line[name] in texts for name, texts in accepted.items())]
 
     return read_or_explain(path, load)

@@ -273,10 +273,9 @@ def score_form(
     logits, y = evaluation.outputs(files).stacked(models, rows), evaluation.labels_of(models)[..., rows]
     values = read_signals(evaluation, module, files, models, rows)
     score, decision = call_score(module, logits, y, shadow, settings, rng, **values)
-    asked = np.nonzero(membership.queries[:, rows])  # (model, column) of what attacks are asked about each model
+    asked = model, column = np.nonzero(membership.queries[:, rows])  # what attacks are asked about each model
     read = {signal: value[asked] for signal, value in values.items()}
-    model, index = asked[0], rows[asked[1]]
-    return _score_table(name, form, membership, model, index, score[asked], decision[asked], read)
+    return _score_table(name, form, membership, model, rows[column], score[asked], decision[asked], read)
 
 
 def call_score(

@@ -35,7 +35,7 @@ def known_mask(signal: dict[str, np.ndarray]) -> np.ndarray:
         Name → [models, rows, …]. A value is NaN where it was not computed, or where all shadow models saw the sample,
         so that none of them shows how a non-member looks.
     """
-    mask = np.array(True)
+    mask = np.array(True)  # broadcasts against any mask
     for value in signal.values():
         mask = mask & ~np.isnan(value).all(axis=tuple(range(2, value.ndim)))
     return mask

@@ -39,7 +39,7 @@ def phi(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
 def log_probabilities(logits: np.ndarray) -> np.ndarray:
     """Return log p_c of the softmax of ``logits`` [..., classes], float64 of the same shape; exact also where p_c
     rounds to 0 or to 1."""
-    shifted, _, rest = _split_off_largest(logits)
+    shifted, _largest, rest = _split_off_largest(logits)
     return np.asarray(shifted - np.log1p(rest))
 
 
@@ -184,7 +184,8 @@ def same_samples(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> None:
         )
     for model, of_model in enumerate(logits):
         # Shadow models that agree on the first sample are compared on all. Constant logits prove nothing.
-        twins = np.flatnonzero((shadow.logits[:, 0] == of_model[0]).all(axis=-1))  # numbers of shadow models
+        # ``twins``: their numbers
+        twins = np.flatnonzero((shadow.logits[:, 0] == of_model[0]).all(axis=-1))
         if any(np.array_equal(of_model, shadow.logits[twin]) for twin in twins) and np.ptp(of_model) > 0:
             raise ValueError(f"audited model {model} is also a shadow model: leave it out of its own shadow models")
 

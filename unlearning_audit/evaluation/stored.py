@@ -57,7 +57,7 @@ class Stored(Arrays):
         for field in fields(cls):
             if field.name not in check.arrays and not field.default is field.default_factory is MISSING:
                 continue
-            kinds, *axes = types[field.name].__metadata__[0].split()
+            kinds, *axes = types[field.name].__metadata__[0].split()  # Annotated[np.ndarray, "f models rows"]
             named = [axis for axis in axes if axis != "..."]
             unnamed = np.ndim(check.arrays.get(field.name, 0)) - len(named) if named != axes else 0
             shape = (*map(sizes.get, named), *[None] * unnamed)  # an axis without a known size may have any length

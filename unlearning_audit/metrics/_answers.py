@@ -39,9 +39,10 @@ def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     """
 
     def compute() -> np.ndarray:
-        """Return the recalls, from ROUGE-L of the k-th answers of all samples for each k in turn.
+        """Return the recalls of the answers in ``files`` to the samples of ``evaluation``, from ROUGE-L of the k-th
+        answers of all samples for each k in turn.
 
-        Every model has as many answers as are in the file with the fewest.
+        Of each sample, only the first answers count: as many as there are in the file with the fewest.
         """
         of_models = [answers for path in files for answers in _by_model(Sampled.read(path))]
         count = min(tokens.shape[1] for _, tokens in of_models)

@@ -112,12 +112,15 @@ def surprise(evaluation: Evaluation) -> Surprise:
     outputs, member = evaluation.outputs(evaluation.unlearned_files), evaluation.membership
 
     def mean_surprise(place: tuple[int, int], sample: int) -> np.ndarray | None:
-        """Return −log p of the scored tokens of ``sample``, as the mean over the models of the (pair, split) ``place``:
-        float64 [scored tokens], or None if it is unknown."""
+        """Return −log p of the scored tokens of ``sample``, as the mean over the audited models of the pair and split
+        in ``place``: float64 [scored tokens], or None if it is unknown.
+
+        It is read from ``outputs``, the files of the audited models, whose memberships are ``member``.
+        """
         tokens = outputs.of_signal("tokens")
         if tokens is None or sample not in tokens.index:
             return None
-        models = evaluation.target & (member.block == place[0]) & (member.split == place[1])
+        models = evaluation.target & (member.block == place[0]) & (member.split == place[1])  # place: (pair, split)
         signal = evaluation.signal("tokens", evaluation.unlearned_files, models, np.array([sample]))
         nats = -signal[:, 0, :, LOGP].mean(axis=0)
         return np.asarray(nats[~np.isnan(nats)])
@@ -181,6 +184,7 @@ def picture(x: np.ndarray) -> str:
     from PIL import Image
 
     pixels = x if x.dtype == np.uint8 else np.round(np.clip(x, 0.0, 1.0) * 255).astype(np.uint8)
+    # [height, width, 3], or [height, width] of the first channel
     pixels = pixels[:3].transpose(1, 2, 0) if len(pixels) >= 3 else pixels[0]
     file = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(pixels)).save(file, format="PNG")

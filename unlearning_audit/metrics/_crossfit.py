@@ -56,8 +56,8 @@ def quality(
     # A half without forgotten or held-out samples has no advantage (NaN).
     usable = np.isfinite(chosen_on).all(axis=0) & np.isfinite(read_on).all(axis=0)
     if not usable.any():
-        reason = "forget and heldout are too small to be halved"
-        return stats.empty(n=samples, note=reason), np.zeros(len(decisions))
+        empty = stats.empty(n=samples, note="forget and heldout are too small to be halved")
+        return empty, np.zeros(len(decisions))
     chosen_on, read_on = chosen_on[:, usable], read_on[:, usable]
     # Step 3: choose the adversary of largest absolute advantage, and its sign, on one half; evaluate it on the other.
     best, columns = np.abs(chosen_on).argmax(axis=0), np.arange(chosen_on.shape[1])

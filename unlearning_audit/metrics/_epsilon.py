@@ -177,20 +177,22 @@ def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> f
     left = right - width + grid(-BUFFER, BUFFER)
 
     def largest(count: Callable[[np.ndarray], np.ndarray]) -> float:
-        """Return the largest ε of some attacks; ``count``, given sorted scores, returns how many each attack
-        accepts."""
-        tp, fp = (count(np.sort(side)) for side in (inner, outer))
+        """Return the largest ε, from ``table``, of some attacks that accept phi of ``inner`` as positives and phi of
+        ``outer`` as negatives. ``count``, given sorted phi, returns how many of these each attack accepts."""
+        tp, fp = (count(np.sort(phi)) for phi in (inner, outer))
         return float(table[tp * (len(outer) + 1) + fp].max())
 
     def beyond(scores: np.ndarray) -> np.ndarray:
-        """Return how many scores lie above each single threshold, or below it if ``inner`` has the smaller median."""
+        """Return how many scores lie above each of the single ``thresholds``. If ``higher`` is false, ``inner`` has the
+        smaller median; then return how many lie below each threshold."""
         below = np.searchsorted(scores, thresholds)
         return np.asarray(len(scores) - below if higher else below)
 
     def between(scores: np.ndarray) -> np.ndarray:
-        """Return how many scores lie between each pair of thresholds ``left`` and ``right``."""
+        """Return how many scores lie between the two thresholds of each double threshold of the grid, ``left`` and
+        ``right``."""
         count = np.searchsorted(scores, right, "right") - np.searchsorted(scores, left)
-        return np.asarray(np.maximum(count, 0))
+        return np.asarray(np.maximum(count, 0))  # the difference is below 0 where ``right`` lies below ``left``
 
     return max(largest(beyond), largest(between), 0.0)
 
@@ -221,7 +223,8 @@ def bound_table(positives: int, negatives: int, delta: float, confidence: float)
     """
 
     def limits(n: int) -> np.ndarray:
-        """Return the upper limits of a rate for 0 to ``n`` of n: float64 [n + 1]."""
+        """Return the Clopper–Pearson upper limits, at level ``confidence``, of a rate of which 0 to ``n`` of n were
+        observed: float64 [n + 1]."""
         return np.array([stats.clopper_pearson(successes=k, n=n, level=confidence).high for k in range(n + 1)])
 
     fnr = limits(positives)[::-1]  # reversed: with tp accepted, ``positives`` − tp are missed
@@ -251,16 +254,19 @@ def epsilon_bounds(
 def _bound(
     u: np.ndarray, u_test: np.ndarray, r: np.ndarray, r_test: np.ndarray, delta: float, confidence: float
 ) -> float:
-    """Return the lower bound on ε of one sample: 0 if no rule shows a bound above 0 on the models that choose the rule.
+    """Return the lower bound on ε of one sample. It is 0 if no attack shows a bound above 0 on the models by which the
+    attack is chosen.
+
+    An attack accepts an interval of phi, as phi of an unlearned or as phi of a retrained model.
 
     Parameters
     ----------
     u, r
-        float64 [models]: phi of the unlearned and of the retrained models by which the rule is chosen.
+        float64 [models]: phi of the unlearned and of the retrained models by which the attack is chosen.
     u_test, r_test
-        float64 [models]: phi of the unlearned and of the retrained models on which the rates of the rule are bounded.
+        float64 [models]: phi of the unlearned and of the retrained models on which the rates of the attack are bounded.
     """
-    # A rule accepts an interval of phi, either that of unlearned or that of retrained models.
+    # Each attack is (bound on ε, low, high). The larger bound is chosen; of equal ones that for unlearned models.
     for_u, for_r = _best_interval(u, r, delta, confidence), _best_interval(r, u, delta, confidence)
     chosen = (for_u, u_test, r_test) if for_u[0] >= for_r[0] else (for_r, r_test, u_test)
     (value, low, high), positive, negative = chosen

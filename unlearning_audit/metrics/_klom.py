@@ -42,18 +42,19 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
     audited, reference, control, note = compared(sides, halves=True) or all_models
     published = {}
     for name, phi in (("klom", audited), ("klom_null", control)):
-        per_sample = _klom_without_groups(phi, reference, options)
+        per_sample = _klom_without_groups(phi, reference, options)  # row 0: from all models
         published[name] = jackknife_mean(per_sample, note + _note_on_empty_bins(phi, reference, per_sample[0]))
     tail = stats.quantile_interval(values=klom.divergence(margin=audited, reference=reference), share=0.95)
     published["klom_p95"] = noted(tail, note, "interval over samples")
     # The numbers of the verdict take all models, and so does their note.
-    coarse, note_on_all, n = _coarse_klom(all_models, options), all_models[-1], audited.shape[1]
+    every_audited, _reference, _control, note_on_all = all_models
+    coarse, n = _coarse_klom(all_models, options), audited.shape[1]
     deciding = {
         "klom_coarse": jackknife_mean(coarse[:, 0], note_on_all),
         "klom_coarse_null": jackknife_mean(coarse[:, 1], note_on_all),
         "klom_over_null": jackknife.estimate(per_sample=coarse, combine=np.subtract, n=n, note=note_on_all),
     }
-    return table(published, models=len(audited)) + table(deciding, models=len(all_models[0]))
+    return table(published, models=len(audited)) + table(deciding, models=len(every_audited))
 
 
 def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> dict[str, Effect]:
@@ -77,14 +78,13 @@ def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> di
     if len(coarse) == 1 or coarse.shape[-1] < 2:
         return {}
     value, influence = jackknife.group_values(per_sample=coarse, combine=np.subtract)
-    unit = np.arange(len(value))
-    return {"klom": single(value=value, influence=influence, unit=unit, index=index, rule=STANDARD)}
+    return {"klom": single(value=value, influence=influence, unit=np.arange(len(value)), index=index, rule=STANDARD)}
 
 
 def _coarse_klom(models: _Compared, options: _null.Options) -> np.ndarray:
     """Return the KLOM of unlearned and of retrained models, both against other retrained models, in the few bins on
     which verdicts rest: float64 [1 + groups, 2, samples], from all models, then without each group of them."""
-    audited, reference, control, _ = models
+    audited, reference, control, _note = models
     return np.stack([_klom_without_groups(phi, reference, options, **DECIDING) for phi in (audited, control)], axis=1)
 
 

@@ -100,7 +100,7 @@ def _shared_coins(coins: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, n
         sharing.setdefault((of_model if sign > 0 else turned).tobytes(), []).append((model, sign))
     for model_and_sign in sharing.values():
         models, signs = np.array(model_and_sign).T
-        yield coins[models[0]], models, signs
+        yield coins[models[0]], models, signs  # the coins of the first model, whose sign is 1
 
 
 def scores_of(evaluation: Evaluation) -> dict[Key, np.ndarray]:
@@ -110,12 +110,11 @@ def scores_of(evaluation: Evaluation) -> dict[Key, np.ndarray]:
     An attack whose scores equal those of an earlier one is left out, such as the second form of an attack that learns
     only its decisions from the shadow models. The random control is always kept.
     """
-    phi = evaluation.audited.phi()
-    scores = {(PHI, ""): phi}
-    for key, (score, _) in evaluation.scores.items():
+    scores = {(PHI, ""): evaluation.audited.phi()}  # φ has no form
+    for (attack, form), (score, _decision) in evaluation.scores.items():
         finite = ~np.isnan(score)
-        if key[0] == CONTROL or not any(np.array_equal(score[finite], earlier[finite]) for earlier in scores.values()):
-            scores[key] = score
+        if attack == CONTROL or not any(np.array_equal(score[finite], earlier[finite]) for earlier in scores.values()):
+            scores[attack, form] = score
     return scores
 
 
@@ -155,12 +154,14 @@ def evaluate(
         For scores that are NaN for some sample of a pair.
     """
     named = {"/".join(filter(None, key)): value for key, value in scores.items()}  # "attack/form", or "phi"
-    attacks = [i for i, (attack, _) in enumerate(scores) if attack != CONTROL]
-    labels = ["confidence" if attack == PHI else attack for attack, _ in scores]  # φ is the score of that attack
+    attacks = [i for i, (attack, _form) in enumerate(scores) if attack != CONTROL]  # positions in ``scores``
+    # The name of the attack of each score: φ is the score of the attack "confidence".
+    names = ["confidence" if attack == PHI else attack for attack, _form in scores]
     # Name of a set → the positions of its attacks. A set needs an attack, and something to choose from.
-    sets = {"adaptive": [i for i in attacks if labels[i] in adaptive], "extended": attacks}
+    sets = {"adaptive": [i for i in attacks if names[i] in adaptive], "extended": attacks}
     sets = {name: members for name, members in sets.items() if members and len(attacks) > 1}
-    lines = _rows(_counts(named, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
+    of_all = _counts(named, tosses, sets, generator(seed, "one_run", "all"))
+    lines = _rows(of_all, model=None, delta=delta, tosses=tosses)
     for toss in tosses:
         for model in toss.models.tolist():
             # The coins of this model alone; its pairs are turned so that it has sign 1.
@@ -190,14 +191,15 @@ def effect(*, scores: dict[Key, np.ndarray], tosses: list[Toss], rule: DecisionR
     ValueError
         For scores that are NaN for some sample of a pair.
     """
-    names = ["/".join(filter(None, key)) for key in scores if key[0] != CONTROL]
-    guesses = _guesses([score for key, score in scores.items() if key[0] != CONTROL], tosses)
+    kept = {(attack, form): score for (attack, form), score in scores.items() if attack != CONTROL}
+    names, guesses = ["/".join(filter(None, key)) for key in kept], _guesses([*kept.values()], tosses)
     sample_of_pair = np.concatenate([np.minimum(toss.forgotten, toss.heldout) for toss in tosses])
     toss_of_pair = np.repeat(np.arange(len(tosses)), [len(toss.forgotten) for toss in tosses])
     index, column = np.unique(sample_of_pair, return_inverse=True)
     value, weight = (np.zeros((len(names), len(tosses), len(index))) for _ in range(2))
     # A right guess (1) has the value 1, a tie (0) ½, a wrong guess (−1) 0.
     value[:, toss_of_pair, column], weight[:, toss_of_pair, column] = (1.0 + guesses) / 2, 1.0
+    # Each set of coins is a unit of its own; the number of its one split is 0.
     units, splits = np.arange(len(tosses)), np.zeros(len(tosses), np.int64)
     # Three fields of `Effect`: the shares, the influence of each pair on them, and the influence of imaginary pairs.
     shares = stats.mean_influence(value=value, weight=weight)
@@ -232,7 +234,8 @@ def _counts(
     number, best = audit.best_of(guesses=guesses[:1])  # ``number`` is below 0 if the attack is turned round
     counts["phi_two_sided"] = best, "turned round" if number < 0 else ""
     if min(len(toss.forgotten) for toss in tosses) >= LEARNABLE:
-        # By the φ of all models that share coins: the features of the two samples of each pair.
+        # The features of the forgotten and of the held-out sample of each pair, float64 [models, pairs] each: φ of all
+        # models that share coins.
         features = [(phi[toss.models][:, toss.forgotten], phi[toss.models][:, toss.heldout]) for toss in tosses]
         learned = [audit.likelihood_ratio(forgotten=forgot, heldout=heldout, rng=rng) for forgot, heldout in features]
         counts["phi_likelihood_ratio"] = audit.pooled(counts=learned), "learned from the other half of the pairs"

@@ -47,7 +47,7 @@ def groups(member: Membership) -> list[Group]:
         splits = [models[member.split[models] == number] for number in np.unique(member.split[models])]
         if len(splits) != 2 or len(splits[0]) != len(splits[1]):
             raise ValueError(f"pair {block} has not equally many models of two splits, as only the protocol swap draws")
-        for split, twins in (splits, splits[::-1]):  # each split with the other one
+        for split, twins in (splits, splits[::-1]):  # each split with the other one; models of a split forget the same
             same = (member.forget[split] == member.forget[split[0]]).all()
             if not same or not np.array_equal(member.forget[split], member.heldout[twins]):
                 raise ValueError(f"pair {block} does not swap what is forgotten and what is held out")

@@ -60,7 +60,8 @@ def rows_by_pair(evaluation: Evaluation, rows: Callable[[np.ndarray, Membership]
     target = evaluation.membership[evaluation.target]
 
     def of_groups(groups: list[_pairs.Group]) -> list[Row]:
-        """Return the rows of the target models of the pairs of some ``groups``."""
+        """Return what ``rows`` computes for all target models of the pairs to which some ``groups`` belong. ``target``
+        are the memberships of all target models."""
         models = np.isin(target.block, [group.block for group in groups])
         return rows(models, target[models])
 
@@ -76,7 +77,8 @@ def units(target: Membership) -> dict[str, np.ndarray]:
     different units share nothing but samples; models of one block that keep the same samples are one unit."""
     # A row for each model: its block and, as bits, the samples that it keeps. Models with equal rows get one number.
     keys = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
-    return {"unit": np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1), "split": target.split}
+    _, number = np.unique(keys, axis=0, return_inverse=True)
+    return {"unit": number.reshape(-1), "split": target.split}
 
 
 def roles(test: np.ndarray, member: Membership | Published) -> dict[str, np.ndarray]:
@@ -193,7 +195,11 @@ def rows_of_shares(
     """
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
+        """Return the rows of some ``models`` bool [target models], whose memberships are ``member``.
+
+        The values, names of differences, roles and samples are those that `rows_of_shares` was given: ``audited``,
+        ``retrained``, ``gaps``, ``only`` and ``samples``.
+        """
         places, table = groups(member), []
         masks = {role: mask for role, mask in roles(evaluation.data.part == 1, member).items() if role in only}
         for role, mask in masks.items():

@@ -106,9 +106,10 @@ def effects(evaluation: Evaluation, forgotten: bool = False) -> dict[str, Effect
         return _text.utilities(evaluation, forgotten)
     units = _text.units(evaluation.membership[evaluation.target])
     outputs, every_role = evaluation.outputs(evaluation.unlearned_files), sides(evaluation, evaluation.target)
-    unseen = "test" if every_role["test"][0].any() else "heldout"  # a destroyed model is wrong on what no model saw
+    asked = {role: rows for role, (rows, _labels) in every_role.items()}  # role → bool [target models, samples]
+    unseen = "test" if asked["test"].any() else "heldout"  # a destroyed model is wrong on what no model saw
     names = ("retain", unseen, "forget") if forgotten else ("retain", unseen)
-    roles = {role: every_role[role] for role in names if every_role[role][0].any(axis=1).all()}
+    roles = {role: every_role[role] for role in names if asked[role].any(axis=1).all()}
     predicted = outputs.predicted(evaluation.target)
     latent = _latent(outputs.by_model(evaluation.target), roles)
     accuracies = {}

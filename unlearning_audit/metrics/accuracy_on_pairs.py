@@ -12,11 +12,11 @@ QUANTITIES = accuracy.QUANTITIES
 def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows "accuracy_gap" for each pair of splits by itself, with the fields ``pair`` and ``role``.
 
-    The gap is how much more often retrained models are right. [] if there is only one pair.
+    The gap is how much more often retrained models are right than audited models. [] if there is only one pair.
     """
 
     def gaps(groups: list[_pairs.Group]) -> list[Row]:
-        """Return the rows of the models of some ``groups``: of all pairs, or of one pair."""
+        """Return the rows of the models of some ``groups`` in ``evaluation``: of all pairs, or of one pair."""
         models = np.isin(np.arange(len(evaluation.target)), np.concatenate([group.models for group in groups]))
         return [row for row in accuracy.of_models(evaluation, models) if row.metric == "accuracy_gap"]
 

@@ -97,19 +97,20 @@ def principal(x: np.ndarray, components: int) -> np.ndarray:
     """Return standardised features float64 [samples, ≤ ``components``]: ``x`` [samples, features], or its principal
     components if there are more.
 
-    They are computed without knowing which samples are forgotten, so that nothing leaks.
+    Principal components are computed without knowing which samples are forgotten, so that nothing leaks.
     """
     x = np.asarray(x, np.float64)
+    # A feature that does not vary becomes 0: the least divisor keeps 0/0 away.
     standardised: np.ndarray = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
     if x.shape[1] <= components:
         return standardised
-    left, scale, _ = np.linalg.svd(standardised, full_matrices=False)
+    left, scale, _right = np.linalg.svd(standardised, full_matrices=False)
     return np.asarray(left[:, :components] * scale[:components])
 
 
 def _mean(of_models: list[Estimate]) -> Estimate:
-    """Return the mean over models of one number and of its limits, with the notes of all models. The number of a single
-    model is returned unchanged."""
+    """Return the mean over models of one number and of its limits, with the notes of all models and the ``n`` of the
+    first model. The number of a single model is returned unchanged."""
     if len(of_models) == 1:
         return of_models[0]
     notes = dict.fromkeys(estimate.note for estimate in of_models if estimate.note)
@@ -144,12 +145,12 @@ def evaluate(
     ValueError
         When there are fewer forgotten or held-out samples than folds.
     """
-    sizes = int(forget.sum()), int(heldout.sum())
+    sizes = forgotten, _unseen = int(forget.sum()), int(heldout.sum())
     if min(sizes) < FOLDS:
         raise ValueError(f"the blind check needs at least {FOLDS} samples on each side, not {sizes}")
     either, n = forget | heldout, sum(sizes)
     shuffled = (rng.permutation(y[either]) for _ in range(options.shuffles))
-    of_divisions = np.array([label_overlap(labels[: sizes[0]], labels[sizes[0] :]) for labels in shuffled])
+    of_divisions = np.array([label_overlap(labels[:forgotten], labels[forgotten:]) for labels in shuffled])
     low, high = np.quantile(of_divisions, [0.025, 0.975]).tolist()
     overlap, how = label_overlap(y[forget], y[heldout]), f"range of {options.shuffles} random divisions"
     estimates = {

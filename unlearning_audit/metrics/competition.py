@@ -83,11 +83,12 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
 
     def score() -> list[Row]:
-        """Return the rows. Raises ValueError for populations that cannot be compared."""
+        """Return the rows of ``evaluation`` under ``options``. Raises ValueError for populations that cannot be
+        compared."""
         unlearned, retrained, independent = evaluation.yardsticks()
-        sides = {"unlearned": population(unlearned), "retrained": population(retrained)}
+        compared = {"unlearned": population(unlearned), "retrained": population(retrained)}
         control = None if independent is None else population(independent)
-        return evaluate(**sides, independent=control, options=_with_whole_originals(evaluation, options), rng=rng)
+        return evaluate(**compared, independent=control, options=_with_whole_originals(evaluation, options), rng=rng)
 
     return or_reason(evaluation, score, "score")
 
@@ -113,7 +114,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     rng = generator(evaluation.seed, "competition")
 
     def both() -> dict[str, Effect]:
-        """Return the effects on F/F₀ and on KLOM. Raises ValueError for populations that cannot be compared."""
+        """Return the effects on F/F₀ and on KLOM, from φ of the ``forget`` samples. Raises ValueError for populations
+        that cannot be compared."""
         unlearned, retrained, independent = evaluation.yardsticks()
         phi = unlearned.phi(forget), retrained.phi(forget), None if independent is None else independent.phi(forget)
         settings = _with_whole_originals(evaluation, options)
@@ -157,7 +159,7 @@ def over_null(phi: _null.Sides, index: np.ndarray, options: Options, rng: np.ran
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         return {}
     of_all = points(_null.without_groups(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
-    h, null, _, _ = _null.with_null(phi, of_all, options, rng)  # ``h`` of as many models as ``null``
+    h, null, _models, _note = _null.with_null(phi, of_all, options, rng)  # ``h`` of as many models as ``null``
     if len(h) == 1 or h.shape[1] < 2 or not stands(null):
         return {}
     value, influence = jackknife.group_values(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
@@ -318,12 +320,12 @@ def _final_rows(
         if of_u is None or of_r is None or not np.any(of_r):
             estimate = stats.empty(n=n, note=f"there is no {name.replace('_', ' ')} above 0 of retrained models")
         else:
-            u, r = (np.reshape(side, (len(side), -1)) for side in (of_u, of_r))  # [models, samples]
+            u, r = (np.reshape(right, (len(right), -1)) for right in (of_u, of_r))  # [models, samples]
             accuracies.append(np.array([
                 [u[keep_u].mean(axis=0, dtype=np.float64), r[keep_r].mean(axis=0, dtype=np.float64)]
                 for keep_u, keep_r in subsets
             ]))  # fmt: skip
-            estimate = _quotient(accuracies[-1], n)
+            estimate = _quotient(accuracies[-1], n)  # of the accuracies that were just appended
         rows.append(row(metric=f"{name}_ratio", estimate=estimate))
     if len(accuracies) < 2:
         score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")

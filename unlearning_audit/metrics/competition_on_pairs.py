@@ -74,7 +74,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
 
     def of_splits(chosen: list[_pairs.Group]) -> list[Row]:
         """Return the rows for the ``chosen`` splits, the two of one pair or those of all pairs. A `Group` is the models
-        of one split."""
+        of one split, and ``splits`` has its points. All splits have equally many models."""
         note = f"{len(chosen[0].models)} against {len(chosen[0].models)} models for each of {len(chosen)} forget sets"
         numbers = estimates([splits[group.block, group.forget[0]] for group in chosen])
         return table({name: noted(number, note) for name, number in numbers.items()})
@@ -109,13 +109,14 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
         independent = twins if evaluation.control_files else None
 
     def compared(unlearned: Group, retrained: Group) -> np.ndarray:
-        """Return the points of ε between two groups of models, float64 [forget samples]."""
+        """Return the points of ε between two groups of models, float64 [forget samples], on the samples that the split
+        ``group`` forgets; ``rule`` says how thresholds of ε are chosen."""
         epsilon = epsilons(unlearned=unlearned.phi(group.forget), retrained=retrained.phi(group.forget), rule=rule)
         return points(epsilon, models=len(group.models))
 
     def accuracies(rows: np.ndarray, truth: np.ndarray) -> list[float]:
-        """Return the accuracy of the audited and of the retrained models on ``rows`` bool [samples], whose right labels
-        are ``truth`` int [samples]; NaN without rows."""
+        """Return the accuracy of the audited models (``audited``) and of the retrained ones (``reference``) on ``rows``
+        bool [samples], whose right labels are ``truth`` int [samples]; NaN without rows."""
         predicted = [models.outputs.predicted(models.models)[:, rows] for models in (audited, reference)]
         return [float((labels == truth[rows]).mean()) if rows.any() else math.nan for labels in predicted]
 
@@ -147,7 +148,7 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
     numbers = {}
     for name, combine in NUMBERS.items():
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = combine(*means.T)
+            values = combine(*means.T)  # from all splits first, then without each pair
         if not np.isfinite(values[0]):
             numbers[name] = stats.empty(n=len(h), note=_why_missing(name, null))
         elif not np.isfinite(values).all():

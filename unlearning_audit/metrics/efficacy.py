@@ -102,7 +102,8 @@ def effects(evaluation: Evaluation) -> dict[str, Effect]:
     logarithms are distributed symmetrically.
     """
     with np.errstate(divide="ignore"):
-        logarithms = np.log(efficacy(information(evaluation.gradients[0])))
+        squared_norms, _of_mean_gradient = evaluation.gradients
+        logarithms = np.log(efficacy(information(squared_norms)))
     if not np.isfinite(logarithms).all():
         return {}
     return {"efficacy": single(value=logarithms, unit=np.arange(len(logarithms)), rule=DECIDES["efficacy"])}

@@ -53,7 +53,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
 
     def judged_answers(files: list[str]) -> np.ndarray:
         """Return whether each answer is gibberish, and its entropy: float64 [models, samples, 2], NaN where a model was
-        not queried."""
+        not queried. ``known`` are the words that occur in the data."""
         # An answer is judged by itself; the text of the sample (_) is not read.
         answers = _answers.of_files(files)
         return _answers.score_answers(
@@ -66,7 +66,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     of_retrained = None if retrained is None else {("gibberish", ""): retrained[..., 0]}
 
     def of_entropy(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the rows "fluency" of some ``models`` bool [target models], whose memberships are ``member``."""
+        """Return the rows "fluency" of some ``models`` bool [target models], whose memberships are ``member``: means of
+        the entropy of their answers, the last entry of ``audited``."""
         entropy, lines = audited[models][..., 1], []
         for role, mask in _text.roles(evaluation.data.part == 1, member).items():
             queried = mask & ~np.isnan(entropy)

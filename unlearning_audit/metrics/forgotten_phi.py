@@ -38,15 +38,16 @@ def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "forgotten_phi" → each target model's mean of φ over its forgotten samples.
 
     {} if some model has held-out samples with the label of one of its forgotten samples: then attacks by confidence are
-    possible, and they decide instead. If a model has fewer than two forgotten samples, {} for imported models, and
-    ValueError is raised for others.
+    possible, and verdicts rest on these attacks. If a model has fewer than two forgotten samples, {} is returned for
+    imported models, and ValueError is raised for models that were trained here.
     """
     if not decides(evaluation):
         return {}
     member = evaluation.membership[evaluation.target]
 
     def of_means() -> dict[str, Effect]:
-        """Return the effect. Raises ValueError for a model with fewer than two forgotten samples."""
+        """Return the effect for the target models, whose memberships are ``member``. Raises ValueError for a model with
+        fewer than two forgotten samples."""
         places = {"unit": member.block, "split": member.split}
         return {"forgotten_phi": single(**vars(_means(evaluation)), **places, rule=DECIDES["forgotten_phi"])}
 

@@ -61,7 +61,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     one_of_each, stems = evaluation.membership.originals()
     if not 1 < len(one_of_each) < len(stems):  # no copies, or a single original, which cannot be left out
         return evaluate(phi, options, rng)
-    return evaluate([*phi[:2], phi[2][one_of_each]], options, rng, stems)
+    of_unlearned, of_retrained, of_originals = phi
+    return evaluate([of_unlearned, of_retrained, of_originals[one_of_each]], options, rng, stems)
 
 
 def evaluate(
@@ -91,7 +92,7 @@ def evaluate(
     p = kernel.p_value(kernel=_gram(*populations[:2]), x=unlearned, y=retrained, rng=rng, draws=options.permutations)
     groups = [jackknife.groups_of(count, groups=n) for count in counts]  # the group of each model
     if stems is not None:
-        groups[0] = groups[2][stems]  # an unlearned model is in the group of its original
+        groups[0] = groups[2][stems]  # 0: unlearned models, each in the group of its original; 2: originals
     nearer, p_nearer = _nearer(_gram(*populations), (unlearned, retrained, original), groups)
     kernel_p, nearer_p = stats.without_interval(p, n=n), stats.without_interval(p_nearer, n=n, note=nearer.note)
     return table({"kernel_p": kernel_p, "kernel_nearer": nearer, "kernel_nearer_p": nearer_p})
@@ -109,7 +110,7 @@ def _gram(*populations: np.ndarray) -> np.ndarray:
     return kernel.gram(points=points / np.where(spread > 0, spread, 1.0))
 
 
-def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.ndarray]) -> tuple[Estimate, float]:
+def _nearer(gram: np.ndarray, kinds: tuple[np.ndarray, ...], groups: list[np.ndarray]) -> tuple[Estimate, float]:
     """Return how much nearer unlearned models are to retrained than to original ones, with its interval, and the
     p-value of the hypothesis that this number is 0 or less.
 
@@ -120,21 +121,22 @@ def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.nda
     ----------
     gram
         float64 [models, models]: the kernel of all models.
-    sides
+    kinds
         The positions in ``gram`` of the unlearned, of the retrained and of the original models.
     groups
         For each of the three kinds, the jackknife group of each model, from 0.
     """
 
     def nearer(unlearned: np.ndarray, retrained: np.ndarray, original: np.ndarray) -> float:
-        """Return how much nearer the ``unlearned`` models are to the ``retrained`` than to the ``original`` models."""
+        """Return how much nearer the ``unlearned`` models are to the ``retrained`` than to the ``original`` models, by
+        the kernel ``gram``. Each argument holds positions in it."""
         return kernel.nearer(kernel=gram, u=unlearned, r=retrained, o=original)
 
-    n, value = 1 + max(int(group.max()) for group in groups), nearer(*sides)  # n: the number of groups
+    n, value = 1 + max(int(group.max()) for group in groups), nearer(*kinds)  # n: the number of groups
     if np.isnan(value):
         return stats.empty(n=n, note="models before unlearning answer as retrained ones do"), np.nan
     # The three kinds of models without each group in turn.
-    remaining = [[side[group != left_out] for side, group in zip(sides, groups, strict=True)] for left_out in range(n)]
+    remaining = [[kind[group != left_out] for kind, group in zip(kinds, groups, strict=True)] for left_out in range(n)]
     error = float(np.sqrt(jackknife.jackknife_variance(np.array([nearer(*kept) for kept in remaining]))))
     if not error > 0:
         return stats.without_interval(value, n=n, note="without one model nothing differs: no interval"), np.nan

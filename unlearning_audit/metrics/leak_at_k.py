@@ -41,8 +41,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """
 
     def of_every_k(tokens: np.ndarray) -> _text.Shares:
-        """Return both numbers for each k from the signal ``tokens`` float64 [models, samples, tokens, 4], of which log
-        p is used."""
+        """Return "leak_at_k" and "whole_at_k" for each k of the ``options``, from log p of the signal ``tokens``
+        float64 [models, samples, tokens, 4]."""
         return {
             (name, f"{k} answers"): value
             for k in options.answers
@@ -58,9 +58,9 @@ DECIDES = {"leak_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "leak_at_k" → the expected share at the largest k (`leaks`), as a mean over the forgotten samples of each
-    target model. {} if a model has no such sample."""
+    target model. {} if a model has no forgotten sample."""
     samples, tokens = _text.forgotten_tokens(evaluation)
-    share, _ = leaks(tokens[..., LOGP], max(options.answers))
+    share, _whole = leaks(tokens[..., LOGP], max(options.answers))
     return _text.effect_on_forgotten(evaluation, DECIDES, share, samples)
 
 

@@ -42,8 +42,8 @@ def rows(evaluation: Evaluation) -> list[Row]:
 
     def of_guessing(_models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows "choice_chance" of the models with the memberships ``member``, one for each role in which
-        every model has questions. A guess does not depend on the model, so ``_models``, which `rows_by_pair` passes,
-        is not used."""
+        every model has questions: samples with an answer in ``wrong``. ``chance`` is the accuracy of guessing each
+        sample. A guess does not depend on the model, so ``_models``, which `rows_by_pair` passes, is not used."""
         table = []
         for role, mask in _text.roles(evaluation.data.part == 1, member).items():
             questions = mask & (wrong >= 0).any(1)

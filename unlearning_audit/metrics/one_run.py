@@ -67,11 +67,15 @@ class Options(Settings):
 
 
 def rows(evaluation: Evaluation, options: Options) -> list[Row]:
-    """Return how often the target models' forgotten samples are guessed right, with p-values and lower bounds on ε. If
-    there are no coins to guess, imported models get one row with this reason; others raise ValueError."""
+    """Return how often the target models' forgotten samples are guessed right, with p-values and lower bounds on ε.
+
+    Where no coin decided what is forgotten, there is nothing to guess. Then imported models get one row with this
+    reason, and ValueError is raised for models that were trained here.
+    """
 
     def audited() -> list[Row]:
-        """Return the rows of the audit. Raises ValueError where no coin decided which of two samples is forgotten."""
+        """Return the rows of the audit of the target models of ``evaluation``. Raises ValueError where no coin decided
+        which of two samples is forgotten."""
         # Models without canaries have coins if they are swapped pairs; ``unpaired`` says why imported ones are not.
         if evaluation.membership.pair is None and evaluation.unpaired:
             raise ValueError("there is no pair.npy that says which canaries a coin chose from")
@@ -99,7 +103,8 @@ def effects(evaluation: Evaluation) -> dict[str, Effect]:
     member = evaluation.membership[evaluation.target]
 
     def of_canaries() -> dict[str, Effect]:
-        """Return the effects. Raises ValueError for scores that are NaN for some sample of a pair."""
+        """Return the effects of the target models, whose memberships are ``member``. Raises ValueError for scores that
+        are NaN for some sample of a pair."""
         of_swap = swap.advantages(evaluation.scores, evaluation.audited.phi(), member)
         return guess_effects(evaluation, member) | {name: effect for name, effect in of_swap.items() if name in DECIDES}
 

@@ -79,8 +79,8 @@ def scored_tokens(x: np.ndarray) -> np.ndarray:
 def text_numbers(spans: np.ndarray) -> np.ndarray:
     """Return one number for the whole text of each sample, int64 [samples, 1]: equal texts have equal numbers, texts
     without scored tokens −1. ``spans`` int [samples, tokens]: the scored tokens, filled with −1."""
-    numbers = np.unique(spans, axis=0, return_inverse=True)[1].reshape(-1)
-    return np.where((spans >= 0).any(1), numbers, -1)[:, None]
+    _, number_of_text = np.unique(spans, axis=0, return_inverse=True)
+    return np.where((spans >= 0).any(1), number_of_text.reshape(-1), -1)[:, None]
 
 
 def run_numbers(x: np.ndarray, n: int) -> np.ndarray:
@@ -99,9 +99,9 @@ def run_numbers(x: np.ndarray, n: int) -> np.ndarray:
     windows = np.lib.stride_tricks.sliding_window_view(x, n, axis=1)
     # Which runs have no padding, and the tokens of these, [runs, n].
     real = ~np.lib.stride_tricks.sliding_window_view(_text.padding(x), n, axis=1).any(-1)
-    ids = np.where(windows < 0, ~windows, windows)[real]
+    _, number_of_run = np.unique(np.where(windows < 0, ~windows, windows)[real], axis=0, return_inverse=True)
     numbers = np.full(real.shape, -1)
-    numbers[real] = np.unique(ids, axis=0, return_inverse=True)[1].reshape(-1)
+    numbers[real] = number_of_run.reshape(-1)
     return numbers
 
 

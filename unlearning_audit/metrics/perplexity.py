@@ -43,7 +43,8 @@ def rows(evaluation: Evaluation) -> list[Row]:
     retrained = None if files is None else _text.nll(evaluation.outputs(files).logits[evaluation.target])
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
+        """Return the rows of some ``models`` bool [target models], whose memberships are ``member``. ``audited`` and
+        ``retrained`` have the negative log-likelihoods of all target models and of their retrained models or None."""
         roles = {name: mask for name, mask in _text.roles(evaluation.data.part == 1, member).items() if mask.any()}
         of_retrained = None if retrained is None else retrained[models]
         return loss_rows(audited[models], of_retrained, roles, **groups(member))

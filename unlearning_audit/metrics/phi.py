@@ -22,8 +22,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     if not member.heldout.any(axis=1).all():
         return [nothing(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]
     game, phi = _game_and_phi(evaluation)  # which samples each model forgets and never saw, and its φ on them
-    lines = swap.rows_of_attack(game, phi, name="phi", fprs=options.fpr)
-    return [line for line in lines if line.pair is None]  # without the rows of single pairs
+    # Without the rows of single pairs.
+    return [row for row in swap.rows_of_attack(game, phi, name="phi", fprs=options.fpr) if row.pair is None]
 
 
 #: Which of the drawn samples are forgotten is a random draw, of which retrained models know nothing.

@@ -54,7 +54,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     retrained = _min_k(evaluation, files, samples, options.share)
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
+        """Return the rows of some ``models`` bool [target models], whose memberships are ``member``. ``audited`` and
+        ``retrained`` have the Min-K % of all target models and of their retrained models on the ``samples``."""
         sides = member.forget[:, samples], member.heldout[:, samples]
         privleak = leak(audited[models], retrained[models], *sides, **groups(member))
         return table({"privleak": privleak, "min_k_auc": auc(audited[models], *sides, **groups(member))})

@@ -89,7 +89,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
         for role, mask in _text.roles(published.test, published).items():
             known = mask & np.isfinite(value)
             if known.any(axis=1).all():
-                lines += table({f"reading_{name}": _mean_estimate(value, known, bool(is_share))}, role=role)
+                lines += table({f"reading_{name}": _mean_estimate(value, known, is_share=bool(is_share))}, role=role)
     for aggregate in json.loads(published.aggregates):
         # The fields of an estimate in its order; the formula is its note.
         estimate = stats.Estimate(*(aggregate.get(field) for field in ESTIMATE))
@@ -139,7 +139,7 @@ def _mean_estimate(value: np.ndarray, known: np.ndarray, is_share: bool) -> stat
     n = int(known.any(axis=0).sum())
     if is_share:
         reading = crossed.mean([_text.mean(value, known)], split=np.zeros(len(value), np.int64))
-        return crossed.estimates(reading, n=n)[0]
+        return crossed.estimates(reading, n=n)[0]  # the one estimate of the one number
     means = np.array([of_model[mask].mean() for of_model, mask in zip(value, known, strict=True)])
     return stats.without_interval(float(means.mean()), n=n, note="no interval: values are not between 0 and 1")
 

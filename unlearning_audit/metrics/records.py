@@ -58,7 +58,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     If the data say whose samples they are, "people_recognised" follows, the share of people who are recognised. The
     notes count and name the samples.
     """
-    return summary(_lines_and_unseen(evaluation, options)[0], options.rate)
+    lines, _unseen = _lines_and_unseen(evaluation, options)
+    return summary(lines, options.rate)
 
 
 def records(evaluation: Evaluation, options: Options) -> list[Line]:

@@ -128,9 +128,9 @@ def joined_record(files: list[str]) -> Relearned:
     index = np.unique(np.concatenate([batch.index for batch in batches]))
 
     def spread(batch: Relearned, name: str) -> np.ndarray:
-        """Return the field ``name`` of one batch with the samples of all batches as its last axis, 0 for samples that
-        the batch does not have. If no model was rounded (no ``bits``), the fields "…_rounded" are empty; they are
-        returned unchanged."""
+        """Return the field ``name`` of one batch with the samples of all batches (``index``) as its last axis, 0 for
+        samples that the batch does not have. If no model was rounded (no ``bits``), the fields "…_rounded" are empty;
+        these are returned unchanged."""
         values: np.ndarray = getattr(batch, name)
         if name.endswith("rounded") and not len(batch.bits):
             return values
@@ -140,6 +140,7 @@ def joined_record(files: list[str]) -> Relearned:
 
     names = ("phi", "right", "taught", "phi_rounded", "right_rounded")
     whole = {name: np.concatenate([spread(batch, name) for batch in batches]) for name in names}
+    # The steps and the bits are settings, the same ones in every batch.
     return Relearned(batches[0].steps, **whole, index=index, bits=batches[0].bits)
 
 
@@ -174,13 +175,13 @@ def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried:
     places
         "split" and "block", int [models].
     """
-    means = [_mean_over_steps(values, steps) for values in (audited, retrained)]
+    above, below = (_mean_over_steps(values, steps) for values in (audited, retrained))  # the two heights
     if audited.dtype == bool:
         # The clip removes rounding, which may lead out of [0, 1].
-        of_audited, of_retrained = (_text.mean(np.clip(mean, 0, 1), queried) for mean in means)
+        of_audited, of_retrained = (_text.mean(np.clip(mean, 0, 1), queried) for mean in (above, below))
         distance, bound = crossed.difference(of_audited, of_retrained), 1.0
     else:
-        distance, bound = levels.per_model(value=means[0] - means[1], weight=queried * 1.0), np.inf
+        distance, bound = levels.per_model(value=above - below, weight=queried * 1.0), np.inf  # a weight is a float
     return levels.mean(distance, **places, n=int(queried.any(axis=0).sum()), bounds=(-bound, bound))
 
 
@@ -212,9 +213,10 @@ def steps_ratio(
         for population, steps in zip(("models", "retrained ones"), needed, strict=True)
         if (steps > last).any()
     )
-    if not needed[1].sum():
+    mean_audited, mean_retrained = needed.mean(axis=1)
+    if not mean_retrained:
         return stats.empty(n=n, note="retrained models are as right as the originals from the start")
-    value = float(needed[0].mean() / needed[1].mean())
+    value = float(mean_audited / mean_retrained)
     # A split is one value of block and split together. The jackknife leaves out one unit, a split or a model, in turn.
     splits, split = np.unique(np.stack([places["block"], places["split"]]), axis=1, return_inverse=True)
     unit, unit_of_model = ("split", split.reshape(-1)) if splits.shape[1] > 2 else ("model", np.arange(n))
@@ -235,6 +237,7 @@ def first_steps(models: Relearned, queried: np.ndarray, goal: np.ndarray) -> np.
     # [models, points]: a point of the curve is a number of steps.
     accuracy = np.stack([_accuracy(right, queried) for right in models.right.swapaxes(0, 1)], axis=1)
     reached = accuracy >= goal[:, None] - 1e-12  # less, so that rounding does not matter
+    # argmax: the first point at which the goal is reached
     return np.asarray(np.where(reached.any(axis=1), models.steps[reached.argmax(axis=1)], NEVER * models.steps[-1]))
 
 

@@ -42,7 +42,8 @@ def rows(evaluation: Evaluation) -> list[Row]:
     """
 
     def of_files(files: list[str]) -> _text.Shares:
-        """Return the three forms of ROUGE-L of the answers in some files."""
+        """Return (name, "") → ROUGE-L of the answers in some files to the samples of ``evaluation``: the recall, F1,
+        and F1 without stemming. The "" says that the rows have no ``rule``."""
         return {(name, ""): values for name, values in forms(_answers.overlap(evaluation, files)).items()}
 
     audited, retrained = of_files(evaluation.generated_files), or_none(of_files, evaluation.compared_generated_files)

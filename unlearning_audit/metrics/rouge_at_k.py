@@ -57,7 +57,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     samples = _text.forgotten_or_heldout(evaluation)
 
     def of_files(files: list[str]) -> _text.Shares:
-        """Return the expected values of the best of k answers in some files, for each k."""
+        """Return the expected values of the best of k answers in some files to the ``samples``, for each k of the
+        ``options``."""
         recall = _answers.recalls(evaluation, files)[:, samples]
         leaked = np.where(np.isnan(recall), np.nan, recall >= options.threshold)
         return {

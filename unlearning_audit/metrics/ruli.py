@@ -330,10 +330,11 @@ def score_tests(targets: Population, shadows: Population, options: Options) -> d
     def log_ratio(
         phi: np.ndarray, over: Distribution, under: Distribution, kind: _reference.Kind = options.density
     ) -> np.ndarray:
-        """Return log p(phi | over) − log p(phi | under), float64 [targets, samples], of ``phi`` of target models."""
+        """Return log p(phi | over) − log p(phi | under), float64 [targets, samples], of ``phi`` of target models. The
+        ``options`` say how densities are made."""
         how: dict[str, Any] = {"kind": kind, "bandwidth": options.bandwidth, "minimum": options.minimum}
         log_p = [_reference.log_density(values, mask, phi, side=name, **how) for values, mask, name in (over, under)]
-        return np.asarray(log_p[0] - log_p[1])
+        return np.asarray(np.subtract(*log_p))  # that of ``over`` minus that of ``under``
 
     gaussian: _reference.Kind = "pooled" if options.density == "pooled" else "gaussian"
     q_u = shadows.unlearned, shadows.forget, "forgotten (unlearned)"
@@ -371,5 +372,6 @@ def _population_log_odds(targets: Population, shadows: Population, options: Opti
     or, by the option ``population``, from those before unlearning."""
     phi = shadows.unlearned if options.population == "unlearned" else shadows.original
     forgotten_or_heldout = shadows.forget | shadows.heldout
+    # [:, None] and [..., None]: phi is the only feature.
     model = logistic.fit(phi[forgotten_or_heldout][:, None], shadows.forget[forgotten_or_heldout])
     return model.log_odds(targets.unlearned[..., None])

@@ -50,7 +50,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     block = evaluation.membership.block[evaluation.target]
 
     def of_groups(groups: list[_pairs.Group]) -> list[Row]:
-        """Return the rows of all tests for the models of ``groups``, the splits of all pairs or of one pair."""
+        """Return the rows of all ``tests`` for the models of ``groups``, the splits of all pairs or of one pair.
+        ``block`` has the pair of each target model."""
         models = np.isin(block, [group.block for group in groups])
         lines = []
         for attack, name in TESTS:
@@ -62,7 +63,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
 
 
 def leave_pair_out(
-    population: ruli.Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
+    population: ruli.Population, splits: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
 ) -> dict[tuple[str, str], Question]:
     """Return (attack, test) → the scores of all models in this test of RULI, with which samples are positives and
     negatives. The shadow models of each model are all except itself and its twin, the model of the other split with the
@@ -72,7 +73,7 @@ def leave_pair_out(
 
     Parameters
     ----------
-    sides
+    splits
         For each split, its models and their twins, int64 [models] each.
 
     Raises
@@ -80,8 +81,8 @@ def leave_pair_out(
     ValueError
         For samples with too few shadow models, and for phi that is not finite.
     """
-    # [pairs of models, 2]: each model beside its twin, the smaller number first; so a pair is the same from both sides.
-    pairs = np.sort(np.concatenate([np.stack(side, axis=1) for side in sides]), axis=1)
+    # [pairs of models, 2]: each model beside its twin. Both splits list the pair; sorted, it is the same row in both.
+    pairs = np.sort(np.concatenate([np.stack(split, axis=1) for split in splits]), axis=1)
     scores = {test: np.full(population.train.shape, np.nan) for test in TESTS}
     missing = dict.fromkeys(TESTS, "")
     for pair in np.unique(pairs, axis=0):

@@ -190,7 +190,8 @@ def rows_of_scores(
         return reasons
 
     def evaluated() -> list[Row]:
-        """Return the rows of all attacks and of all sets of attacks that have a member."""
+        """Return the rows of all attacks of ``evaluation``, and of all ``sets`` of attacks that have a member, on the
+        models ``target``."""
         used = {name: members for name, members in sets.items() if members}
         return evaluate(scores=evaluation.scores, target=target, sets=used, rng=rng, fprs=fprs, draws=evaluation.draws)
 
@@ -207,9 +208,9 @@ def adversaries(evaluation: Evaluation) -> tuple[dict[str, list[Key]], list[Row]
     """
     paper, adaptive, scores = evaluation.sets["paper"], evaluation.sets["adaptive"], evaluation.scores
     sets = {
-        "paper": [key for key in scores if key[0] in paper and key[1] == "trained"],
-        "adaptive": [key for key in scores if key[0] in adaptive],
-        "extended": [key for key in scores if key[0] != "random"],
+        "paper": [(attack, form) for attack, form in scores if attack in paper and form == "trained"],
+        "adaptive": [(attack, form) for attack, form in scores if attack in adaptive],
+        "extended": [(attack, form) for attack, form in scores if attack != "random"],
     }
     failed = {attack: why for attack, why in evaluation.failed_attacks.items() if attack != "random"}
     reasons = []
@@ -311,7 +312,7 @@ def familiar_direction(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) 
         return 1
     # The argsort of an argsort is the rank of each value, from 0.
     ranks, ranks_of_phi = (value[finite].argsort(kind="stable").argsort(kind="stable") for value in (score, phi))
-    _, group = np.unique(score[finite], return_inverse=True)
+    _, group = np.unique(score[finite], return_inverse=True)  # equal scores are one group
     mean_ranks = (np.bincount(group, ranks) / np.bincount(group))[group]  # equal scores share their mean rank
     covariance = (mean_ranks - mean_ranks.mean()) @ (ranks_of_phi - ranks_of_phi.mean())
     return -1 if covariance < 0 else 1
@@ -422,7 +423,7 @@ def evaluate(
         lines += [row(attack=name, metric="q", pair=pair, estimate=q) for pair, q in qualities.items()]
         spread = stats.sd_interval(values=np.array([qualities[pair].value for pair in pairs]))
         lines.append(row(attack=name, metric="q_sd", estimate=spread))
-        unbiased, _ = _crossfit.quality(game, [decisions[i] for i in positions], whole.only(positions), rng=rng)
+        unbiased, _weights = _crossfit.quality(game, [decisions[i] for i in positions], whole.only(positions), rng=rng)
         lines.append(row(attack=name, metric="q_crossfit", estimate=unbiased))
     for name, (score, _) in zip(names, scores.values(), strict=True):
         lines += rows_of_attack(game, score[:, game.columns], name, fprs)
@@ -438,6 +439,7 @@ def rows_of_attack(game: _game.Game, score: np.ndarray, name: str, fprs: Sequenc
         keys = [("auc", None), ("mia_score", None), *(("tpr_at_fpr", fpr) for fpr in fprs)]
         return [row(attack=name, metric=metric, rate=fpr, estimate=empty) for metric, fpr in keys]
     per_model = _game.auc(score, game.forget, game.heldout)
+    # The AUC of all pairs together (None) and of each pair; [0] is the estimate of the one number per model.
     aucs = {pair: _game.estimates(game, [per_model], pair)[0] for pair in (None, *np.unique(game.block).tolist())}
     return [
         row(attack=name, metric="auc", estimate=aucs[None]),

@@ -68,7 +68,8 @@ def rows(evaluation: Evaluation) -> list[Row]:
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows "truth_ratio_ks" and "forget_quality" of some ``models`` bool [target models], whose
-        memberships are ``member``."""
+        memberships are ``member``. ``audited`` and ``retrained`` have log R of all target models and of their retrained
+        models."""
         known = member.forget & ~np.isnan(audited[models])
         return table(distances(audited[models], retrained[models], known, **groups(member)), role="forget")
 
@@ -175,7 +176,8 @@ def distances(
     group = block if len(np.unique(block)) > 1 else split
 
     def mean_over_groups(of_models: np.ndarray) -> Estimate:
-        """Return the mean over groups of the means over their models, with Student's interval."""
+        """Return the mean over groups of the means over their models, with Student's interval. ``group`` has the block
+        or the split of each model."""
         return mean_interval(values=np.array([of_models[group == number].mean() for number in np.unique(group)]))
 
     distance = mean_over_groups(np.array([test.statistic for test in tests]))

@@ -41,7 +41,8 @@ def rows(evaluation: Evaluation) -> list[Row]:
     all_terms = terms(evaluation)
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the row of some ``models`` bool [target models], whose memberships are ``member``."""
+        """Return the row of some ``models`` bool [target models], whose memberships are ``member``. ``all_terms`` has
+        the terms of all target models."""
         return rows_of_terms([(value[models], mask[models]) for value, mask in all_terms], member)
 
     return _text.rows_by_pair(evaluation, of_models)
@@ -63,7 +64,7 @@ def rows_of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "model_utility" → the model utility of each target model, which verdicts read as utility; {} where a term
     is 0 for some model, or has fewer than two samples."""
-    of_models, _ = mean_of_terms(terms(evaluation))
+    of_models, _samples = mean_of_terms(terms(evaluation))
     if of_models is None or (of_models.value == 0).any():
         return {}
     units = _text.units(evaluation.membership[evaluation.target])

@@ -88,13 +88,13 @@ def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]
     """
     train = generator(seed, "halves").permutation(np.flatnonzero(data.part == 0))
     allowed = _candidates.candidates(train, data, options)
-    sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    game, shadow = [], []
     # Candidates and other samples are divided separately; an odd one is left out.
     for rows in (allowed, train[~np.isin(train, allowed)]):
         half = len(rows) // 2
-        sides[0].append(rows[:half])
-        sides[1].append(rows[half : 2 * half])
-    return [(name, np.concatenate(side)) for name, side in zip(("game", "shadow"), sides, strict=True)]
+        game.append(rows[:half])
+        shadow.append(rows[half : 2 * half])
+    return [("game", np.concatenate(game)), ("shadow", np.concatenate(shadow))]
 
 
 def split_set(

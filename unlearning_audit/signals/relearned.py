@@ -27,7 +27,7 @@ def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarra
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
     """Return the predictions of the models in ``stack`` for ``rows`` int64 [rows] after 0, 1, 2, 4 … steps, in which
-    copies of them relearn half of what they forgot.
+    copies of these models relearn half of what they forgot.
 
     The half is drawn by the model's seed alone, so that it is the same for every method. For this, the stack's seeds
     are replaced by those of unlearning.

@@ -37,6 +37,7 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     gradients = stack.gradient(forget).values()
     # Squared norms of each tensor of weights, [models], whose sum is that of the mean gradient.
     of_tensors = [gradient.double().square().flatten(1).sum(1).cpu().numpy() for gradient in gradients]
+    # ``start`` is the first tensor, as a sum that starts at the int 0 has no shape.
     return Gradients(of_samples, sum(of_tensors[1:], start=of_tensors[0]))
 
 

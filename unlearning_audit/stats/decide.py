@@ -74,7 +74,8 @@ class Distance:
 
         With a 1 − 2α interval this is two one-sided tests at level α (Schuirmann 1987).
         """
-        return bool(self.margin[0] < self.inner[0] and self.inner[1] < self.margin[1])
+        (low, high), (far, near) = self.inner, self.margin
+        return bool(far < low and high < near)
 
 
 @dataclass(frozen=True)
@@ -239,6 +240,6 @@ def against_none(*, closer: Estimate) -> str:
 def _reach(distance: Distance) -> float:
     """Return how far the 1 − 2α interval of a distance reaches towards the end of its margin, in units of the margin;
     above 1 the interval exceeds the margin. inf where a limit is NaN."""
-    far, near = distance.margin
-    reach = max(distance.inner[0] / far, distance.inner[1] / near)
+    (low, high), (far, near) = distance.inner, distance.margin  # far < 0 < near
+    reach = max(low / far, high / near)
     return np.inf if np.isnan(reach) else reach

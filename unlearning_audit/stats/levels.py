@@ -86,4 +86,4 @@ def mean(
     # ``number`` int64 [models]: one for each (block, split), because splits of different blocks may have equal numbers.
     (block_of_split, _), number = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     reading = crossed.mean([statistic], split=number.ravel(), unit=block_of_split if units else None)
-    return crossed.estimates(reading, n=n, note=note, bounds=bounds)[0]
+    return crossed.estimates(reading, n=n, note=note, bounds=bounds)[0]  # of the one statistic

@@ -43,7 +43,7 @@ def deviations(*, value: Float[np.ndarray, "models"], original: OfModels) -> tup
     value = np.asarray(value, dtype=np.float64)
     if not np.isfinite(value).all():
         raise ValueError("values of models must be finite")
-    _, number = np.unique(original, return_inverse=True)
+    _, number = np.unique(original, return_inverse=True)  # originals renumbered from 0
     count = np.bincount(number)
     n, originals = len(value), len(count)  # models, and originals that they were unlearned from
     if n == originals:

@@ -304,12 +304,13 @@ def chosen_on_half(*, guesses: OfAttacks, rng: np.random.Generator) -> tuple[int
         The right guesses of this attack on the other half, after the reversal if there is one.
     """
     choosing = _random_half(guesses.shape[1], rng)
-    number, _ = best_of(guesses=guesses[:, choosing])
+    number, _count = best_of(guesses=guesses[:, choosing])
     return number, count(guesses=guesses[number, ~choosing] if number >= 0 else -guesses[~number, ~choosing])
 
 
 def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Generator) -> Guesses:
-    """Return the count of guesses on a random half of the pairs, by a likelihood ratio that is learned on the other.
+    """Return the count of right guesses on a random half of the pairs, by a likelihood ratio that is learned on the
+    other half.
 
     Two Gaussians per feature are fitted, one to the forgotten and one to the held-out samples of the first half (a
     quadratic discriminant with independent features). So a shift to either side or a different spread is found.
@@ -336,8 +337,12 @@ def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Gener
     least_spread = 1e-6 * np.maximum(np.abs(np.concatenate(sides, axis=1)).max(axis=1), 1e-300)
 
     def ratio(score: np.ndarray) -> np.ndarray:
-        """Return twice the log-likelihood ratio of forgotten to held-out samples, up to a constant, float64 [pairs];
-        ``score`` float64 [features, pairs]."""
+        """Return twice the log-likelihood ratio of forgotten to held-out samples, up to a constant, float64 [pairs], of
+        ``score`` float64 [features, pairs].
+
+        ``gaussians`` has the mean and the spread of each feature, of forgotten and of held-out samples. A spread below
+        ``least_spread`` is raised to it, so that nothing is divided by 0.
+        """
         of_forgotten, of_heldout = (
             ((score - mean[:, None]) / np.maximum(spread, least_spread)[:, None]) ** 2 for mean, spread in gaussians
         )

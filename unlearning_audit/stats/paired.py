@@ -132,7 +132,7 @@ class Spread:
         With M the variance between models, and N the part of it that is noise of samples, the ratio is √(1 − N/M), and
         0 where N ≥ M. `Distances.correlation` and `draw_by_number` weight the covariance between models by it.
         """
-        between, shared, _ = self.layers[0][1]  # the variances of the layer of models
+        _dof, (between, shared, _known) = self.layers[0]  # the layer of models
         noise = np.maximum(self.sampled - shared, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.sqrt(np.where(between > noise, 1 - noise / between, 0.0))
@@ -190,7 +190,7 @@ class Distances:
         models, and over samples and units."""
         variance = self.sampled
         for layer in (self.models, self.units):
-            between, shared, _ = layer.variances
+            between, shared, _known = layer.variances
             variance = np.maximum(variance, between + shared)
         return np.asarray(np.sqrt(variance))
 

@@ -43,13 +43,17 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
     if not significant or not none > 0:
         return empty(n=n, note=UNDEFINED)
     value = float(1 - method / none)
-    if not none > distances.half_widths()[1]:
+    if not none > distances.half_widths()[1]:  # [1]: of doing nothing
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, (distances.note, UNBOUNDED))))
 
     centre = np.arctan2(method, none)  # the angle of the estimate, at which nothing differs from 0
 
     def outside(angle: np.ndarray) -> np.ndarray:
-        """Return whether cos(angle)·method − sin(angle)·none differs from 0, for each angle; λ is tan(angle)."""
+        """Return whether cos(angle)·method − sin(angle)·none differs from 0, for each angle; λ is tan(angle).
+
+        ``method`` and ``none`` are the two ``distances``. ``centre`` is the angle of the estimate, and ``factor``
+        widens the interval of the method's distance.
+        """
         rows = distances.combined(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
         # Only on the side of 0, where angles are below the estimate's: by ``factor`` where the method's distance alone
         # is tested (angle 0), by 1 where that of doing nothing alone is (−π/2).

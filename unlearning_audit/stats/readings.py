@@ -70,6 +70,7 @@ def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimat
         if isinstance(tpr, str):  # the reason why there is none
             estimates[rate] = stats.empty(n=n, note=tpr)
         else:
+            # [0]: the mean of the one statistic
             estimates[rate] = tpr.annotated(_over_models([tpr.of_models], n, unit)[0])
     return estimates
 

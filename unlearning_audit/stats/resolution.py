@@ -77,8 +77,8 @@ def components(*, distances: Distances) -> list[Components]:
     """
     design, sampled = distances.design, distances.sampled
     p, m, n = design.units, design.models, max(design.samples, 1)  # p pairs (units), m models per split, n samples
-    between_models, shared_by_models, _ = distances.models.variances
-    between_units, shared_by_units, _ = distances.units.variances
+    between_models, shared_by_models, _known = distances.models.variances
+    between_units, shared_by_units, _known = distances.units.variances
     repeated, several = design.models > 1, distances.units.dof > 0  # repeats of splits; several units
     # All variances are of the mean, float64 [K]; where the design does not show one, it is multiplied by False.
     # The noise of samples in single models is a part of their noise in single units.

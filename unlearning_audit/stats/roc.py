@@ -8,8 +8,8 @@ from unlearning_audit.stats.shapes import Flags, Vector
 
 
 def placements(*, score: Vector, positive: Flags, weight: Vector | None = None) -> Vector:
-    """Return the placement value of each row: among the rows of the other label, the share that it is ordered rightly
-    with; ties count half.
+    """Return the placement value of each row: for a positive among the negatives, for a negative among the positives,
+    the share that it is ordered rightly with; ties count half.
 
     For a positive it is the share of negatives with a lower score, for a negative the share of positives with a higher
     one. Both average to the AUC. Source: DeLong et al. 1988.
@@ -34,13 +34,13 @@ def placements(*, score: Vector, positive: Flags, weight: Vector | None = None) 
     """
     score, positive, weight = _two_sides(score, positive, weight)
     value = np.empty(len(score))
-    for side in (positive, ~positive):
-        order = np.argsort(score[~side])
-        opposite = score[~side][order]
-        cumulative = np.append(0.0, np.cumsum(weight[~side][order]))
-        below = cumulative[np.searchsorted(opposite, score[side], "left")]
-        up_to = cumulative[np.searchsorted(opposite, score[side], "right")]
-        value[side] = (below + up_to) / (2 * cumulative[-1])
+    for judged in (positive, ~positive):  # which rows get values; the others are what they are ordered among
+        order = np.argsort(score[~judged])
+        opposite = score[~judged][order]
+        cumulative = np.append(0.0, np.cumsum(weight[~judged][order]))
+        below = cumulative[np.searchsorted(opposite, score[judged], "left")]
+        up_to = cumulative[np.searchsorted(opposite, score[judged], "right")]
+        value[judged] = (below + up_to) / (2 * cumulative[-1])  # [-1]: the weight of all
     value[~positive] = 1 - value[~positive]
     return value
 
@@ -80,7 +80,7 @@ def auc(*, score: Vector, positive: Flags, weight: Vector | None = None, level: 
     score, positive, weight = _two_sides(score, positive, weight)
     value = placements(score=score, positive=positive, weight=weight)
     mean, above, above_imagined = mean_influence(value=value, weight=weight * positive)
-    _, below, below_imagined = mean_influence(value=value, weight=weight * ~positive)
+    _mean, below, below_imagined = mean_influence(value=value, weight=weight * ~positive)  # the mean is the AUC again
     influence = np.concatenate([above + below, above_imagined, below_imagined])
     variance = (influence**2).sum()
     half = t_quantile(p=(1 + level) / 2, dof=squares_dof(influence)) * np.sqrt(variance)
@@ -89,7 +89,7 @@ def auc(*, score: Vector, positive: Flags, weight: Vector | None = None, level: 
 
 
 def cut_at_fpr(*, negative_score: Vector, fpr: float, weight: Vector | None = None) -> float:
-    """Return the cut of the rule score > cut with the largest TPR among the cuts with FPR ≤ ``fpr``.
+    """Return the cut with which the decision score > cut has the largest TPR, among the cuts with FPR ≤ ``fpr``.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def unresolved(*, negatives: float, fpr: float) -> str:
 
 
 def best_threshold(*, value: Vector, positive: Flags, weight: Vector | None = None) -> float:
-    """Return the observed value t for which the rule value ≥ t has the largest ½(TPR + TNR), in O(n log n).
+    """Return the observed value t for which the decision value ≥ t has the largest ½(TPR + TNR), in O(n log n).
 
     Of equally good values the one that comes first in ``value`` is kept (Song and Mittal 2021, whose lists start with
     the members).
@@ -152,7 +152,8 @@ def best_threshold(*, value: Vector, positive: Flags, weight: Vector | None = No
     # For each distinct value, the weight of positives, and of negatives, with at least this value.
     hits = np.bincount(group, weight * positive)[::-1].cumsum()[::-1]
     alarms = np.bincount(group, weight * ~positive)[::-1].cumsum()[::-1]
-    # TPR − FPR over a common denominator: whole numbers without weights, so that ties are ties
+    # TPR − FPR times the weights of all positives, hits[0], and of all negatives, alarms[0]. Without weights these are
+    # whole numbers, so that ties are ties.
     gain = hits * alarms[0] - alarms * hits[0]
     best = np.flatnonzero(gain == gain.max())
     # ``first``: where each distinct value stands first in ``value``.

@@ -123,5 +123,5 @@ def together(
         p = np.maximum(adjusted(p=p, largest=largest), p)  # draws never make a p-value smaller
     joint_half = distances.half_widths(level=level_of_own)
     null_half = null.half_widths(level=level_of_null, units=False)
-    inner_half = distances.half_widths(level=2 * level - 1)  # 1 − 2α, as ``level`` is 1 − α
-    return Together(joint_half, null_half, p, inner_half)
+    # 2·level − 1 is 1 − 2α, as ``level`` is 1 − α.
+    return Together(joint_half, null_half, p, inner_half=distances.half_widths(level=2 * level - 1))

@@ -58,9 +58,9 @@ def advantage(*, score: Matrix, forget: Matrix, heldout: Matrix, share: float = 
         value[model] = weight @ above - share
         # The slope of the ROC curve at the threshold, over the range in which the share varies by chance.
         spread = np.sqrt(share * (1 - share) / count)
-        limits = max(share - spread, 0.0), min(share + spread, 1.0)
+        limits = left, right = max(share - spread, 0.0), min(share + spread, 1.0)
         low, high = (weight @ _probability_above(*higher_equal, limit * (count + 1), more=1) for limit in limits)
-        slopes[model] = (high - low) / (limits[1] - limits[0])
+        slopes[model] = (high - low) / (right - left)
         of_forgotten[model] = weight * (above - weight @ above)
         above_others = _probability_above(*higher_equal, share * count, more=0)  # for a held-out score among its like
         of_heldout[model] = np.where(unseen, above_others - share, 0.0) / count

@@ -87,21 +87,21 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     _, unit = np.unique([unit for unit, _ in places], return_inverse=True)
     splits = np.bincount(unit)
     share = (1 / (len(splits) * splits))[unit]  # the weight of each place in the mean
-    sides = [_means_over_models(side, places if same_places else None) for side in (audited, reference)]
-    value, influence, imagined = (
-        getattr(sides[0], name) - getattr(sides[1], name) for name in ("value", "influence", "imagined")
-    )
+    both = [_means_over_models(group, places if same_places else None) for group in (audited, reference)]
+    of_audited, of_reference = both
+    names = ("value", "influence", "imagined")
+    value, influence, imagined = (getattr(of_audited, name) - getattr(of_reference, name) for name in names)
     mean_influence = np.einsum("p,kps->ks", share, influence)
     # ``alone``: what Σ influence² would be if no two models had a sample in common; averaging reduces it.
-    alone = sum((share**2 / side.count**2) @ side.alone.T for side in sides)  # float64 [K]
+    alone = sum((share**2 / averaged.count**2) @ averaged.alone.T for averaged in both)  # float64 [K]
     mean_influence = crossed.with_imagined(mean_influence, share[:, None] * imagined, alone=alone)
     sampled = mean_influence @ mean_influence.T
     join = (unit == np.arange(len(splits))[:, None]) / splits[:, None]  # places to units
     units = independent(value @ join.T, join @ influence, sampled)
-    samples = np.any([(side.influence != 0).any(axis=(0, 1)) for side in (audited, reference)], axis=0).sum()
-    design = Design(len(splits), float(splits.mean()), float(sides[0].count.mean()), int(samples))
-    scales = [(share**2 / side.count).sum() for side in sides]
-    of_both, if_alike = _model_layers([side.spread for side in sides], scales, sampled)
+    samples = np.any([(group.influence != 0).any(axis=(0, 1)) for group in (audited, reference)], axis=0).sum()
+    design = Design(len(splits), float(splits.mean()), float(of_audited.count.mean()), int(samples))
+    scales = [(share**2 / averaged.count).sum() for averaged in both]
+    of_both, if_alike = _model_layers([averaged.spread for averaged in both], scales, sampled)
     shown = Distances(value @ share, mean_influence, models=of_both, units=units, design=design)
     return shown, replace(shown.of_samples(), models=if_alike)
 
@@ -136,32 +136,34 @@ class _Averaged:
     spread: tuple[np.ndarray, np.ndarray, int]
 
 
-def _means_over_models(side: Models, places: list[tuple[int, int]] | None) -> _Averaged:
-    """Return the means over the models of each place, and how models of one place vary.
+def _means_over_models(group: Models, places: list[tuple[int, int]] | None) -> _Averaged:
+    """Return the means over the models of each place, and how models of one place vary. A place is a unit and a split.
 
-    Where no place has two models, the covariance between models of one place is ``side.covariance``; without this, it
-    is zero with 0 degrees of freedom.
+    Where no place has two models, the covariance between models of one place is ``group.covariance``. Where this is
+    None too, the covariance is zero with 0 degrees of freedom.
 
     Parameters
     ----------
+    group
+        The audited or the reference models.
     places
         The (unit, split) of each place; None: all models are in one place.
     """
-    place_of_model = np.zeros(len(side.unit), np.int64)
+    place_of_model = np.zeros(len(group.unit), np.int64)
     if places is not None:
-        place_of_model[:] = [places.index(place) for place in zip(side.unit.tolist(), side.split.tolist(), strict=True)]
+        place_of_model[:] = [places.index(place) for place in zip(group.unit, group.split, strict=True)]
     count = np.bincount(place_of_model)  # models of each place
     member = (place_of_model == np.arange(len(count))[:, None]) * 1.0  # [places, models]: 1 where the model is there
     average = member / count[:, None]
-    value, influence = side.value @ average.T, average @ side.influence
+    value, influence = group.value @ average.T, average @ group.influence
     # How far each model's value, and influences, are from the mean of its place.
-    deviation, noise = side.value - value[:, place_of_model], side.influence - influence[:, place_of_model]
+    deviation, noise = group.value - value[:, place_of_model], group.influence - influence[:, place_of_model]
     dof = int((count - 1).sum())
     spread = deviation @ deviation.T / max(dof, 1), products(noise) / max(dof, 1), dof
-    if not dof and side.covariance is not None:
-        spread = side.covariance, np.zeros_like(side.covariance), KNOWN
-    alone = (side.influence**2).sum(axis=2) @ member.T
-    return _Averaged(count, value, influence, average @ side.imagined, alone, spread)
+    if not dof and group.covariance is not None:
+        spread = group.covariance, np.zeros_like(group.covariance), KNOWN
+    alone = (group.influence**2).sum(axis=2) @ member.T
+    return _Averaged(count, value, influence, average @ group.imagined, alone, spread)
 
 
 def _model_layers(
@@ -180,7 +182,7 @@ def _model_layers(
     sampled
         float64 [K, K]: the covariance over samples.
     """
-    audited, reference = spread
+    (audited, reference), (audited_scale, reference_scale) = spread, scale
     audited_repeats, reference_repeats = (dof > 0 for _, _, dof in spread)
     if not audited_repeats and not reference_repeats:
         unknown = Layer(np.zeros_like(sampled), sampled, 0)
@@ -188,10 +190,10 @@ def _model_layers(
     # A group without repeats is assumed to vary as the other.
     audited_covariance, audited_noise, audited_dof = audited if audited_repeats else reference
     reference_covariance, reference_noise, reference_dof = reference if reference_repeats else audited
-    between = audited_covariance * scale[0], reference_covariance * scale[1]
-    noise, dof = audited_noise * scale[0] + reference_noise * scale[1], min(audited_dof, reference_dof)
+    of_audited, of_reference = audited_covariance * audited_scale, reference_covariance * reference_scale
+    noise, dof = audited_noise * audited_scale + reference_noise * reference_scale, min(audited_dof, reference_dof)
     # If audited models show their own variance, that of the retrained one is still known, not estimated.
-    known = between[1] if dof < reference_dof == KNOWN else None
-    of_both = Layer(between[0] + between[1], sampled - noise, dof, known)
+    known = of_reference if dof < reference_dof == KNOWN else None
+    of_both = Layer(of_audited + of_reference, sampled - noise, dof, known)
     # Samples move models of one kind alike, so they add nothing to a difference of such models.
     return of_both, Layer(reference_covariance * sum(scale), np.zeros_like(sampled), reference_dof)
