@@ -99,6 +99,6 @@ def test_what_has_no_place_on_a_logarithmic_axis_is_counted():
 )
 def test_the_dot_is_the_median_of_all_models_and_has_no_place_where_that_is_infinite(values, median):
     (axis,) = style.panels(1, height=1.0)[1]
-    _densities._row(axis, 0, list(map(float, values)), "black", False)
+    _densities._row(axis, 0, list(map(float, values)), "black", dashed=False)
     dots = [float(line.get_xdata()[0]) for line in axis.lines if line.get_marker() == "o"]
     assert dots == pytest.approx(median)

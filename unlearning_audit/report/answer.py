@@ -30,7 +30,7 @@ ORDER = (words.LIKE, words.UNKNOWN, words.TRACES, words.OVER, words.DAMAGED)
 
 @dataclass(frozen=True)
 class Line:
-    """The answer for one method.
+    """The answer for one method in one scenario and setting.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class Line:
     lost
         A loss of utility in words.
     nearest
-        No other method is proven to be nearer to retraining.
+        Whether no other method is proven to be nearer to retraining.
     why
-        Why there is no verdict.
+        Why there is no verdict; "" if there is one.
     sentence
         What the verdict rests on.
     decides
@@ -74,7 +74,7 @@ class Line:
 
     @property
     def reference(self) -> bool:
-        """Whether this is doing nothing or retraining."""
+        """Whether the method is a reference: doing nothing or retraining."""
         return self.method in naming.BASELINES
 
     @property
@@ -85,11 +85,12 @@ class Line:
     @property
     def percent(self) -> str:
         """The share removed, "22 %"; "" if undefined."""
-        return "" if math.isnan(self.share) else f"{number(100 * self.share, 0)} %"
+        return "" if math.isnan(self.share) else f"{number(100 * self.share, places=0)} %"
 
     @property
     def rank(self) -> float:
-        """A number that sorts lines from the best state to the worst, and equal states by distance from retraining.
+        """A number that sorts lines from the best state to the worst, and lines of equal state by their distance from
+        retraining, which is |1 − share|.
 
         Methods that failed come after all states, references last. An unknown distance counts as the largest.
         """
@@ -126,8 +127,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Judge:
-    """A system of evaluation: its ``name``, its main ``number``, and method → ``rank``, 1 for the nearest to
-    retraining."""
+    """A system of evaluation: its ``name``, the name of its main ``number``, and ``ranks``, method → rank, 1 for the
+    best."""
 
     name: str
     number: str
@@ -149,7 +150,7 @@ class Answer:
     judges
         The systems that rank the same methods.
     agreement
-        The smallest and the largest Kendall's τ between two of them.
+        The smallest and the largest Kendall's τ between two of the ``judges``.
     """
 
     judged: Judged
@@ -161,7 +162,7 @@ class Answer:
 
     @property
     def key(self) -> str:
-        """The scenario and setting as the page's script knows them."""
+        """The scenario and setting as the page's script knows them: "scenario|setting"."""
         return "|".join(self.judged.place)
 
     @property
@@ -172,12 +173,12 @@ class Answer:
     @property
     def scenario(self) -> str:
         """The scenario as readers see it."""
-        return self.judged.place[0].replace("_", " ")
+        return self.judged.place[0].replace("_", " ")  # a place is (scenario, setting)
 
     @property
     def step(self) -> str:
-        """The setting of the axes as readers see it, "" without axes."""
-        return naming.setting(self.judged.place[1])
+        """The setting as readers see it: the values of what the scenario varies, "" if it varies nothing."""
+        return naming.setting(self.judged.place[1])  # a place is (scenario, setting)
 
     @property
     def head(self) -> str:
@@ -186,18 +187,18 @@ class Answer:
 
     @property
     def lines(self) -> list[Line]:
-        """The methods without references, from the best to the worst state; equal states by distance from
-        retraining."""
+        """The lines of methods that are no references, from the best to the worst state; lines of equal state by
+        distance from retraining."""
         lines = [line for line in self.squares.values() if not line.reference]
-        lines.sort(key=lambda line: math.inf if math.isnan(line.share) else abs(1 - line.share))
-        return sorted(lines, key=lambda line: words.STATES.index(line.state))
+        distance_of = {line.method: math.inf if math.isnan(line.share) else abs(1 - line.share) for line in lines}
+        return sorted(lines, key=lambda line: (words.STATES.index(line.state), distance_of[line.method]))
 
     @cached_property
     def state(self) -> sentences.State:
         """Whether the checks passed. If the whole scenario could not be judged, the verdict of its methods says why."""
-        unjudged = [row for row in self.judged.verdicts.values() if row["verdict"] in decide.STATES]
+        unjudged = next((row for row in self.judged.verdicts.values() if row["verdict"] in decide.STATES), None)
         if unjudged:
-            return sentences.State("–", decisions.reason(unjudged[0]), reason(unjudged[0]), "bad")
+            return sentences.State("–", decisions.reason(unjudged), reason(unjudged), tone="bad")
         return sentences.state(self.judged)
 
     @property
@@ -217,21 +218,22 @@ class Answer:
 
     @property
     def best(self) -> str:
-        """A sentence that names the methods like retraining, or the nearest, and says whether that is certain."""
-        return words.best(self.like, self.nearest, any(line.state is words.UNKNOWN for line in self.lines))
+        """A sentence that names the methods like retraining or, if there are none, the nearest methods, and says
+        whether these are certain to be the nearest."""
+        return words.best(self.like, self.nearest, unknown=any(line.state is words.UNKNOWN for line in self.lines))
 
     @property
     def contradiction(self) -> str:
-        """A sentence that names the method on which the systems disagree most, or says that they agree.
+        """A sentence that names the method on which the systems of evaluation disagree most, or says that they agree.
 
-        They agree if their ranks for each method differ by less than the share `APART` of the number of methods. "" for
-        fewer than two systems, or fewer than three methods that all systems rank.
+        Systems agree if their ranks for each method differ by less than the share `APART` of the number of methods. ""
+        for fewer than two systems, or fewer than three methods that all systems rank.
         """
         worst, spreads = self.worst, self.spreads
         if not worst:
             return ""
         low, high = self.agreement
-        range_ = f"τ {words.plain(low, 2)} to {words.plain(high, 2)}"
+        range_ = f"τ {words.plain(low, digits=2)} to {words.plain(high, digits=2)}"
         if spreads[worst] < APART * len(spreads):
             return f"The {len(self.judges)} systems rank the methods alike ({range_})."
         # The systems that rank this method highest and lowest.
@@ -243,7 +245,8 @@ class Answer:
 
     @property
     def worst(self) -> str:
-        """The method on which the systems disagree most; "" if there are no `spreads`."""
+        """The method on which the systems of evaluation disagree most; "" for fewer than two systems, or fewer than
+        three methods that all systems rank."""
         spreads = self.spreads
         return max(spreads, key=spreads.__getitem__, default="")
 
@@ -283,7 +286,7 @@ def _line(numbers: Numbers, judged: Judged, case: dict[str, Any], number: int) -
     test accuracy above retraining, loss of utility, and why a verdict is open.
 
     A case without a verdict counts as failed. References (none, retrain, …) have no share of traces removed.
-    ``number``: that of the line.
+    ``number``: the number of the line among all lines of the study.
     """
     method, sentence = case["method"], sentences.method(numbers, judged, case)
     row = judged.verdicts.get(method)
@@ -299,23 +302,23 @@ def _line(numbers: Numbers, judged: Judged, case: dict[str, Any], number: int) -
         reason = ""  # the condition says what a verdict with one retrained model would rest on
     return Line(
         method,
-        row["verdict"],
-        share,
-        low,
-        high,
-        points,
-        decisions.loss(judged, method),
-        method in judged.leaders(),
-        ", ".join(filter(None, (reason, condition))),
-        sentence,
-        verdicts.decides(judged, method),
-        number,
+        verdict=row["verdict"],
+        share=share,
+        low=low,
+        high=high,
+        points=points,
+        lost=decisions.loss(judged, method),
+        nearest=method in judged.leaders(),
+        why=", ".join(filter(None, (reason, condition))),
+        sentence=sentence,
+        decides=verdicts.decides(judged, method),
+        number=number,
     )
 
 
 def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[float, float]]:
     """Return the systems of evaluation whose main metric ranks at least three methods, each with its ranks, and the
-    lowest and highest Kendall's τ between two of them (NaN, NaN without any τ).
+    lowest and highest Kendall's τ between two of these systems (NaN, NaN without any τ).
 
     A system with several main metrics ranks by the first one that ranks three methods. Equal values share a rank.
     """
@@ -337,7 +340,8 @@ def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[fl
 
 
 def plain(answer: Answer) -> dict[str, Any]:
-    """Return an answer as JSON values, with the sentences and texts that its properties give; NaN becomes None."""
+    """Return an answer as JSON values: its lines, and the sentences and texts that its properties of the same names
+    give. NaN becomes None."""
     shown = ("method", "verdict", "share", "low", "high", "points", "lost", "nearest", "why", "removed", "accuracy")
     lines = [
         lookup.finite({"word": line.state.word, **{name: getattr(line, name) for name in shown}})

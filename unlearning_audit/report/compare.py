@@ -26,13 +26,14 @@ MOST_SETTINGS = 3
 
 @dataclass(frozen=True)
 class Study:
-    """A finished study: the ``folder`` of its results, the rows of its ``verdicts``, and ``jobs``, those on which each
-    verdict rests.
-
-    A job is (stage, name).
+    """A finished study, with the ``folder`` of its results. A case is (scenario, setting, method).
 
     Parameters
     ----------
+    verdicts
+        Case → its row of the study's table of verdicts.
+    jobs
+        Case → the jobs on which its verdict rests, each as (stage, name).
     distances
         (scenario, setting) → metric → method → absolute distance from retraining.
     """
@@ -74,7 +75,8 @@ def _case(row: dict[str, Any]) -> Case:
 
 
 def names(studies: list[Study]) -> list[str]:
-    """Return the names of studies, those of their folders; the whole paths if two have the same name."""
+    """Return the name of each study, which is the name of its folder; if two folders have the same name, the whole
+    paths of all."""
     short = [study.folder.name for study in studies]
     return short if len(set(short)) == len(short) else [str(study.folder) for study in studies]
 
@@ -82,9 +84,10 @@ def names(studies: list[Study]) -> list[str]:
 def compare(studies: list[Study]) -> list[dict[str, str]]:
     """Return a row for every case (scenario, setting, method) on which at least two studies have a verdict.
 
-    The columns are ``method``: the case in words; the name of each study: its verdict with the share of traces removed,
-    "—" without a verdict; ``why``: why the first verdict differs from the next one that is not equal to it, "" if all
-    are equal. Cases come in the order of the first study, then those that only later studies have.
+    The columns are ``method``, the case in words; one called by the name of each study, its verdict with the share of
+    traces removed, "—" without a verdict; and ``why``, why the first verdict differs from the next one that is not
+    equal to it, "" if all verdicts are equal. The cases of the first study come first, in its order, then the cases
+    that only later studies have.
     """
     shared = []
     for case in dict.fromkeys(case for study in studies for case in study.verdicts):
@@ -92,6 +95,7 @@ def compare(studies: list[Study]) -> list[dict[str, str]]:
         judged = [study for study in studies if case in study.verdicts]
         if len(judged) > 1:
             verdict = judged[0].verdicts[case]["verdict"]
+            # The first study with another verdict than the first of all.
             other = next((study for study in judged if study.verdicts[case]["verdict"] != verdict), None)
             verdict_of = dict(zip(names(studies), [_verdict(row) if row else "—" for row in rows], strict=True))
             scenario, setting, method = case
@@ -102,7 +106,8 @@ def compare(studies: list[Study]) -> list[dict[str, str]]:
 
 
 def _verdict(row: dict[str, Any]) -> str:
-    """Return a verdict with the share of traces removed: "● traces remain, 36 % [28, 43]"."""
+    """Return the verdict in a ``row`` of the table of verdicts, with the share of traces removed: "● traces remain, 36
+    % [28, 43]"."""
     state = words.state(row["verdict"])
     shares = {name: float(row[name] or "nan") for name in ("share_closed", "share_low", "share_high")}
     return ", ".join(filter(None, (f"{state.mark} {state.word}", decisions.share(shares))))
@@ -111,18 +116,19 @@ def _verdict(row: dict[str, Any]) -> str:
 def why(before: Study, after: Study, case: Case) -> str:
     """Return a sentence on why two studies may have different verdicts on a case.
 
-    A job is (stage, name). Its name ends in a key made from its settings, so jobs of equal names are the same job. The
-    first of `STAGES` in which the two studies do not have the same jobs decides. If each study has a job of this stage
-    that the other study lacks, the sentence says how the settings of two such jobs differ. If only one study has such
-    jobs, the sentence says how many. If all jobs are the same, the sentence says so.
+    The verdict rests on jobs, each of which is (stage, name). The name ends in a key made from the job's settings, so
+    jobs of equal names are the same job. The first of `STAGES` in which the two studies do not have the same jobs
+    decides. If each study has a job of this stage that the other study lacks, the sentence says how the settings of two
+    such jobs differ. If only one study has jobs that the other lacks, the sentence says how many. If all jobs are the
+    same, the sentence says so.
     """
     old, new = set(before.jobs[case]), set(after.jobs[case])
     for stage in STAGES:
         only_before = {name for job_stage, name in old - new if job_stage == stage}
         only_after = {name for job_stage, name in new - old if job_stage == stage}
         if only_before and only_after:
-            places = ((before, only_before), (after, only_after))
-            return _changes(stage, *(study.folder.parent / stage / min(names) / "spec.json" for study, names in places))
+            jobs = ((before, only_before), (after, only_after))  # of each study, the first job stands for all
+            return _changes(stage, *(study.folder.parent / stage / min(names) / "spec.json" for study, names in jobs))
         if only_before or only_after:
             more = naming.count(len(only_before | only_after), f"more {stage} job")
             larger = (after if only_after else before).folder.name
@@ -132,10 +138,11 @@ def why(before: Study, after: Study, case: Case) -> str:
 
 def agreement(left: Study, right: Study) -> tuple[float, int]:
     """Return the mean of Kendall's τ between two studies' rankings of methods by distance from retraining, and over how
-    many places (a scenario and its setting) it is the mean.
+    many scenarios and settings it is the mean.
 
-    At each place, methods are ranked by the first metric that both studies have there. A place with fewer than two
-    common methods, or at which τ is undefined, does not count. If no place counts, the result is NaN and 0.
+    In each scenario and setting, methods are ranked by the first metric that both studies have there. A scenario and
+    setting with fewer than two common methods, or in which τ is undefined, does not count. If none counts, the result
+    is NaN and 0.
     """
     taus = []
     for place, by_metric in left.distances.items():
@@ -152,12 +159,13 @@ def agreement(left: Study, right: Study) -> tuple[float, int]:
 
 
 def _changes(stage: str, old: Path, new: Path) -> str:
-    """Return how the settings of two jobs of a ``stage`` differ, and before them those of the jobs of `ORIGINS` (data,
-    splits, …) whose results the two jobs take.
+    """Return how the settings of two jobs of a ``stage`` differ, and first how the settings of their origins differ: of
+    the jobs of the stages `ORIGINS` (data, splits, …) whose results the two jobs take.
 
-    For example "data otherwise: use.size: 600 → 400; train otherwise: recipe.lr: 0.1 → 0.2". For verdicts, origins are
-    left out. If a file with settings is missing, or if all settings are equal, the sentence says so. ``old`` and
-    ``new``: the jobs' files ``spec.json``, with their settings and the paths of their inputs.
+    For example "data otherwise: use.size: 600 → 400; train otherwise: recipe.lr: 0.1 → 0.2". For the stage
+    "comparisons", which makes verdicts, origins are left out. If a file with settings is missing, or if all settings
+    are equal, the sentence says so. ``old`` and ``new``: the jobs' files ``spec.json``, with their settings and the
+    paths of their inputs.
     """
     noun = "verdicts computed otherwise; the models are the same" if stage == "comparisons" else f"{stage} otherwise"
     if not (old.is_file() and new.is_file()):
@@ -171,7 +179,8 @@ def _changes(stage: str, old: Path, new: Path) -> str:
 
 
 def _origins(spec: Path) -> dict[str, Path]:
-    """Return the inputs of a job as stage → ``spec.json`` of the job that made the input, the first of each stage."""
+    """Return stage → file ``spec.json`` of the first job of that stage among the jobs that made the inputs of a job.
+    ``spec``: the file of the latter, which lists its inputs."""
     paths = [Path(path) for path in read_json(spec).get("inputs", [])]
     # A path ends in stage/name/file. In reversed order, the first job of a stage overwrites the others.
     jobs = {path.parts[-3]: path.parts[-2] for path in reversed(paths) if len(path.parts) > 2}
@@ -179,8 +188,8 @@ def _origins(spec: Path) -> dict[str, Path]:
 
 
 def _settings(old: Path, new: Path) -> str:
-    """Return the settings that differ between two spec.json files, as "name: old → new"; "" if none does, or if a file
-    is missing. At most `MOST_SETTINGS` are listed; the rest is counted."""
+    """Return the settings that differ between two spec.json files, as "name: old → new"; "" if no setting differs, or
+    if a file is missing. At most `MOST_SETTINGS` are listed; further settings are counted."""
     if not (old.is_file() and new.is_file()):
         return ""
     differ = differences(*(read_json(path).get("settings", {}) for path in (old, new)))
@@ -190,7 +199,8 @@ def _settings(old: Path, new: Path) -> str:
 
 
 def differences(old: object, new: object) -> dict[str, str]:
-    """Return dotted name → "old → new" for all entries in which two nested settings differ; a missing one is "—"."""
+    """Return dotted name of a setting → "old → new", for all settings in which two nested mappings differ; a missing
+    value is "—"."""
     before, after = flat(old), flat(new)
     pairs = {name: (before.get(name, "—"), after.get(name, "—")) for name in dict.fromkeys([*before, *after])}
     return {name: f"{left} → {right}" for name, (left, right) in pairs.items() if left != right}
@@ -213,7 +223,8 @@ def flat(tree: object, path: str = "") -> dict[str, object]:
 
 
 def headline(shared: list[dict[str, str]]) -> str:
-    """Return one sentence: how many verdicts studies share, and how many of these differ; or that they share none."""
+    """Return one sentence: on how many cases at least two studies have a verdict, and on how many of these the verdicts
+    differ; or that there is no such case. ``shared``: the rows that `compare` returns."""
     changed = sum(bool(row["why"]) for row in shared)
     if not shared:
         return "These studies share no scenario and method, so nothing can be compared."
@@ -222,15 +233,15 @@ def headline(shared: list[dict[str, str]]) -> str:
 
 
 def text(studies: list[Study], shared: list[dict[str, str]], width: int) -> str:
-    """Return the comparison as text for a terminal, in lines of at most ``width`` characters: the verdicts that differ,
-    and how much the rankings of methods agree in every two studies.
+    """Return the comparison as text for a terminal, in lines of at most ``width`` characters: the verdicts that differ
+    and why, and how much the rankings of methods agree in every two studies.
 
     Two studies without a common ranking have no line.
 
     Parameters
     ----------
     shared
-        The rows that `compare` returns.
+        The rows that `compare` returns: for each case, the verdict of each study, and why verdicts differ.
     """
     lines = textwrap.wrap(headline(shared), width)
     study_names = names(studies)
@@ -238,9 +249,9 @@ def text(studies: list[Study], shared: list[dict[str, str]], width: int) -> str:
         if row["why"]:  # the verdicts differ
             lines += textwrap.wrap(f"{row['method']}: {' → '.join(row[name] for name in study_names)}", width)
             lines += textwrap.wrap(row["why"], width, initial_indent="  ", subsequent_indent="  ")
-    for i, j in itertools.combinations(range(len(studies)), 2):
-        tau, count = agreement(studies[i], studies[j])
+    for (study, name), (other, other_name) in itertools.combinations(zip(studies, study_names, strict=True), 2):
+        tau, count = agreement(study, other)
         if count:
             mean = f"Kendall's τ {tau:.2f}, mean of {naming.count(count, 'setting')}"
-            lines += textwrap.wrap(f"Ranks of {study_names[i]} and {study_names[j]}: {mean}.", width)
+            lines += textwrap.wrap(f"Ranks of {name} and {other_name}: {mean}.", width)
     return "\n".join(lines)

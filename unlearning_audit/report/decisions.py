@@ -23,17 +23,17 @@ UNDECIDED = (decide.INCONCLUSIVE, decide.NO_YARDSTICK)
 
 
 def word(row: dict[str, Any]) -> str:
-    """Return the word for a verdict; "the reference" for retraining that cannot be compared with a second
-    retraining."""
+    """Return the word for the verdict in a ``row`` of verdicts.csv; "the reference" for retraining that cannot be
+    compared with a second retraining."""
     unpaired = row["method"] == "retrain" and math.isnan(row["distance"]) and row["verdict"] in UNDECIDED
     return words.REFERENCE if unpaired else words.state(row["verdict"]).word
 
 
 def reason(row: dict[str, Any]) -> str:
-    """Return in a few words why nothing can be concluded from a row of verdicts; "" if something can.
+    """Return in a few words why nothing can be concluded from a row of verdicts; "" if something can be concluded.
 
-    The verdict gives the reason (`words.REASONS`), with two exceptions, which the row's note tells: too few models to
-    show that doing nothing leaves traces, and no metric that decides.
+    The code of the verdict gives the reason (`words.REASONS`). Two reasons are recognised by the row's note instead:
+    too few models to show that doing nothing leaves traces, and no metric that decides.
     """
     if row["verdict"] == decide.NOTHING_TO_FIND and row["note"].startswith(sensitivity.TOO_FEW):
         return words.REASONS[decide.INCONCLUSIVE]
@@ -44,7 +44,7 @@ def reason(row: dict[str, Any]) -> str:
 
 @dataclass
 class Judged:
-    """The verdicts at one place, which is a scenario and a setting of its axes, and the numbers they rest on.
+    """The verdicts in one scenario and setting (its ``place``), and the numbers on which they rest.
 
     Parameters
     ----------
@@ -53,10 +53,11 @@ class Judged:
     distances, ranks, resolution
         The rows of the other three tables of the comparison.
     spent
-        Method → seconds for the models that it needs here, retrained and original ones included.
+        Method → seconds for the models that its verdict needs, retrained and original ones included.
     extended
-        {} unless the place was judged before on fewer pairs, and extended without a plan: ``unit``, the earlier sizes
-        (``from``), the present size (``to``), and the ``methods`` that were judged then, if not all were.
+        {} unless there was an earlier verdict on fewer pairs, and pairs were added without a plan. Then it has ``unit``
+        (what the sizes count), the earlier sizes (``from``), the present size (``to``), and the ``methods`` that had an
+        earlier verdict, if not all methods had one.
     """
 
     place: Place
@@ -96,9 +97,9 @@ class Judged:
     def main_distance(self, method: str) -> dict[str, Any] | None:
         """Return the row of distances.csv on which a method's verdict rests; None if there is none.
 
-        This is the deciding row with the verdict's own distance and interval. The verdict "equivalent" has the interval
-        of the two one-sided tests (``inner_low``, ``inner_high``); the row is then returned with this interval as
-        ``ci_low`` and ``ci_high``, and its note says so.
+        It is the row of a deciding metric that has the same distance and interval as the verdict. The interval of the
+        verdict "equivalent" is that of the two one-sided tests, the columns ``inner_low`` and ``inner_high`` of the
+        row. The row is then returned with this interval as ``ci_low`` and ``ci_high``, and its note says so.
         """
         verdict = self.verdicts.get(method)
         if verdict is None:
@@ -114,10 +115,12 @@ class Judged:
         return None
 
     def condition(self, method: str) -> str:
-        """Return the assumption on which a verdict rests if there is one retrained model; "" otherwise.
+        """Return the assumption on which a method's verdict rests if there is only one retrained model; "" if there are
+        more.
 
-        If the study states how much retrained models vary, that is the assumption. Otherwise the result is the distance
-        from the one retrained model, and how much retrained models would have to vary for a distance by chance.
+        The assumption is how much retrained models vary, if the study states it. If the study states nothing, the
+        result is the distance from the one retrained model, and how much retrained models would have to vary for such a
+        distance to arise by chance.
         """
         verdict, measured = self.verdicts.get(method), self.main_distance(method)
         clause = sensitivity.condition(verdict["note"]) if verdict else ""
@@ -130,39 +133,42 @@ class Judged:
         models are broken, are left out."""
         damaged = (decide.BROKEN, decide.FAILED)
         usable = [method for method in self.compared if self.verdicts[method]["verdict"] not in damaged]
+        # The rows of the first deciding metric stand first.
         return [row for row in self.ranks if row["metric"] == self.ranks[0]["metric"] and row["method"] in usable]
 
     def leaders(self) -> list[str]:
-        """Return the methods that may be nearest to retraining: no other method is proven to be nearer (``ahead`` is
-        0). [] if that holds for all methods, because then none stands out."""
+        """Return the methods that may be nearest to retraining: those for which no other method is proven to be nearer
+        (``ahead``, the number of methods proven to be nearer, is 0). [] if this is so for all methods, because then
+        none stands out."""
         ranking = self.ranking()
         first = [row["method"] for row in ranking if row["ahead"] == 0]
         return first if len(first) < len(ranking) else []
 
     def hours(self, need: dict[str, Any]) -> float:
-        """Return the hours that a plan for a method takes beyond the hours spent; NaN if costs are unknown or 0, as for
-        imported models. ``need``: the plan, a row of resolution.csv, which makes ``times`` as many models as there
-        are."""
+        """Return the hours that a plan for a method takes beyond the hours already spent; NaN if costs are unknown or
+        0, as for imported models. ``need``: the plan, a row of resolution.csv, whose column ``times`` says by what
+        factor the number of models grows."""
         return float((self.spent.get(need["method"]) or math.nan) * (need["times"] - 1) / 3600)
 
 
 @dataclass
 class Decisions:
-    """The verdicts of a study: place → what was judged there. ``family``: "scenario" or "study", the family of tests
-    whose error rate is 5 %."""
+    """The verdicts of a study. ``places``: (scenario, setting) → the verdicts there. ``family``: "scenario" or "study",
+    the family of tests whose error rate is 5 %."""
 
     places: dict[Place, Judged] = field(default_factory=dict)
     family: str = "scenario"
 
     def at(self, place: Place) -> Judged:
-        """Return what was judged at a place; nothing if it was not compared."""
+        """Return the verdicts in a scenario and setting (``place``), without any if nothing was compared there."""
         return self.places.get(place) or Judged(place)
 
     def extensions(self) -> str:
         """Return sentences that say which scenarios were extended without a plan; "" if none was.
 
-        Scenarios with the same clause (`Judged.extension`) share a sentence, which names up to three of them and counts
-        more. If only some methods of a scenario were judged before its extension, they stand after its name.
+        Scenarios that were extended between the same sizes share a sentence, which names up to three scenarios; four or
+        more are only counted. If only some methods of a scenario were judged before its extension, they stand after its
+        name.
         """
         labels_of: dict[str, list[str]] = {}  # clause about the extension → the scenarios for which it holds
         for judged in self.places.values():
@@ -182,9 +188,9 @@ def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] =
     ----------
     order
         For each comparison: scenario, setting and methods, the paths of the four tables, the ``family`` of tests, how
-        the comparison was ``extended``, and for each method the jobs that ``made`` its models.
+        the comparison was ``extended``, and ``made``, method → the jobs that made its models, each as (stage, name).
     ledger
-        The seconds of each job, as `cost.read` returns them; without it, costs are unknown.
+        A row for each job, with its stage, its name (``node``) and its ``seconds``; without rows, costs are unknown.
     """
     seconds = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
     decisions = Decisions()
@@ -194,12 +200,12 @@ def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] =
         made = comparison["made"].items() if ledger else ()
         decisions.places[place] = Judged(
             place,
-            {method: rows[method] for method in comparison["methods"]},
-            files.read(comparison["distances"], files.DISTANCES),
-            files.read(comparison["ranks"], files.RANKS),
-            files.read(comparison["resolution"], files.RESOLUTION),
-            {method: sum(seconds[tuple(node)] for node in nodes) for method, nodes in made},
-            comparison.get("extended") or {},
+            verdicts={method: rows[method] for method in comparison["methods"]},
+            distances=files.read(comparison["distances"], files.DISTANCES),
+            ranks=files.read(comparison["ranks"], files.RANKS),
+            resolution=files.read(comparison["resolution"], files.RESOLUTION),
+            spent={method: sum(seconds[tuple(node)] for node in nodes) for method, nodes in made},
+            extended=comparison.get("extended") or {},
         )
         decisions.family = comparison.get("family", decisions.family)
     return decisions
@@ -211,26 +217,29 @@ def label(metric: str) -> str:
 
 
 def size(row: dict[str, Any]) -> Cell:
-    """Return the distance of a row, with its interval, on the scale that reports show.
+    """Return the distance of a row of distances.csv, with its interval, as reports show it.
 
-    The scale "log" shows a multiple of retraining's value. On the scale "ratio", the distance is 1 minus a value whose
-    ideal is 1, and this value is shown. The scale "difference" shows the distance itself.
+    The row's ``scale`` decides. On the scale "log", it is shown as a multiple of retraining's value. On the scale
+    "ratio", the distance is 1 minus a value whose ideal is 1, and that value is shown. On the scale "difference", the
+    distance itself is shown.
     """
     value, low, high = row["distance"], row["ci_low"], row["ci_high"]
     if row["scale"] == "log":
         return Cell(math.exp(value), math.exp(low), math.exp(high))
+    # 1 − value falls as the value rises, so the limits of the interval change places.
     return Cell(1 - value, 1 - high, 1 - low) if row["scale"] == "ratio" else Cell(value, low, high)
 
 
 def spelled(row: dict[str, Any], least: int = 2) -> str:
-    """Return the distance of a row with its interval, without words, to ``least`` decimals at least."""
+    """Return the distance of a row of distances.csv with its interval as numbers, such as "0.30 [0.26, 0.34]", with at
+    least ``least`` decimals."""
     cell = size(row)
     return interval(cell, max(decimals([cell]), least))
 
 
 def distance(row: dict[str, Any], source: str = "retraining") -> str:
-    """Return the distance of a row in words: "0.30 [0.26, 0.34] from retraining", "1.4 [1.2, 1.6] times retraining's",
-    or "0.7 [0.6, 0.8] instead of 1".
+    """Return the distance of a row of distances.csv in words: "0.30 [0.26, 0.34] from retraining",
+    "1.4 [1.2, 1.6] times retraining's", or "0.7 [0.6, 0.8] instead of 1".
 
     Parameters
     ----------
@@ -243,13 +252,15 @@ def distance(row: dict[str, Any], source: str = "retraining") -> str:
 
 
 def margin(row: dict[str, Any]) -> str:
-    """Return the margin of a distance in words: "0.05", or "a factor of 1.25"."""
+    """Return the margin of equivalence of a distance, a ``row`` of distances.csv, in words: "0.05", or "a factor of
+    1.25"."""
     text = number(_margin(row), digits(row))
     return text if row["scale"] == "difference" else f"a factor of {text}"
 
 
 def _margin(row: dict[str, Any]) -> float:
-    """Return the margin of a distance on the scale that reports show: a difference, or else a factor.
+    """Return the margin of equivalence of a distance as reports show it: a difference on the scale "difference", a
+    factor on the scales "log" and "ratio".
 
     In a ``row`` of distances.csv, distances from ``margin_far`` < 0 to ``margin_near`` > 0 count as equivalent. The two
     limits are equally far from 0, except on the scale "ratio": there, for a factor m > 1, one limit is m − 1 away from
@@ -262,35 +273,33 @@ def _margin(row: dict[str, Any]) -> float:
 
 
 def digits(row: dict[str, Any]) -> int:
-    """Return the decimals of a distance and of its margin, the same for both, so that rounding does not hide which is
-    larger."""
+    """Return the number of decimals with which a distance (a ``row`` of distances.csv) and its margin are printed. It
+    is the same for both, so that rounding does not hide which is larger."""
     margin = _margin(row)
-    # Of a factor, the part above 1 has to be resolved.
+    # Of a factor, the decimals must show the part above 1.
     return max(decimals([size(row)]), places(margin if row["scale"] == "difference" else margin - 1))
 
 
 def places(margin: float) -> int:
-    """Return the fewest decimals, at least 2, that give a margin to within a tenth of its size; 2 for a margin that is
-    not positive and finite."""
+    """Return the fewest decimals, at least 2, to which a margin can be rounded without a change of more than a tenth of
+    its size; 2 for a margin that is not positive and finite."""
     if not (math.isfinite(margin) and margin > 0):
         return 2
     return next(digits for digits in itertools.count(2) if abs(round(margin, digits) - margin) <= 0.1 * margin)
 
 
 def share(row: dict[str, Any]) -> str:
-    """Return the share of traces removed, with its interval: "48 % [40, 55]"; "" if it is undefined."""
+    """Return the share of the traces of doing nothing that a method removes, with its interval: "48 % [40, 55]"; "" if
+    the share is undefined. ``row`` has it as ``share_closed``, ``share_low`` and ``share_high``."""
     if math.isnan(row["share_closed"]):
         return ""
-    value, low, high = (number(100 * row[name], 0) for name in ("share_closed", "share_low", "share_high"))
+    value, low, high = (number(100 * row[name], places=0) for name in ("share_closed", "share_low", "share_high"))
     return f"{value} %" if math.isnan(row["share_low"]) else f"{value} % [{low}, {high}]"
 
 
 def loss(judged: Judged, method: str) -> str:
-    """Return the largest loss of utility that is significant and larger than its margin; "" if there is none, and for
-    references (none, retrain, …).
-
-    For example "−5 points of retain accuracy" or "× 1.4 retain perplexity".
-    """
+    """Return a method's largest loss of utility that is significant and larger than its margin, such as "−5 points of
+    retain accuracy" or "× 1.4 retain perplexity"; "" if there is none, and for references (none, retrain, …)."""
     losses = [row for name, row in judged.by_metric(method).items() if name in words.UTILITY]
     # "Not at most" instead of "larger" is also true of a margin that is NaN.
     beyond = [row for row in losses if row["ci_low"] > 0 and not row["distance"] <= row["margin_near"]]
@@ -298,14 +307,15 @@ def loss(judged: Judged, method: str) -> str:
         return ""
     worst = max(beyond, key=lambda row: row["distance"])
     if worst["scale"] == "log":
-        return f"× {number(math.exp(worst['distance']), 2)} {label(worst['metric'])}"
-    return f"−{number(100 * worst['distance'], 0)} points of {label(worst['metric'])}"
+        return f"× {number(math.exp(worst['distance']), places=2)} {label(worst['metric'])}"
+    return f"−{number(100 * worst['distance'], places=0)} points of {label(worst['metric'])}"
 
 
 def gained(row: dict[str, Any]) -> str:
-    """Return how a row's utility compares with retraining: "+2.1" points of accuracy, or "× 1.13" for a perplexity."""
+    """Return how a method's utility compares with retraining: "+2.1" points of accuracy, or "× 1.13" for a perplexity.
+    ``row``: its row of distances.csv by a metric of utility."""
     if row["scale"] == "log":
-        return f"× {number(math.exp(row['distance']), 2)}"
+        return f"× {number(math.exp(row['distance']), places=2)}"
     # The distance of an accuracy is how far it lies below retraining.
     return words.signed(-100 * row["distance"])
 
@@ -319,18 +329,19 @@ def rank(row: dict[str, Any]) -> str:
 def probability(p: float) -> str:
     """Return a p-value as text: "p = 0.003", "p < 10⁻⁴" if it is smaller than can be resolved, or "not tested" for NaN.
 
-    A p-value has two digits, or as many as show on which side of α it lies.
+    A p-value has two digits, or as many as show whether it lies below or above α.
     """
     if math.isnan(p):
         return "not tested"
     if p <= decide.LEAST_P:
         return "p < 10⁻⁴"
-    side = np.sign(p - decide.ALPHA)
-    texts = (f"{p:.{digits}g}" for digits in range(2, 18))
-    return "p = " + next(text for text in texts if np.sign(float(text) - decide.ALPHA) == side)
+    sign = np.sign(p - decide.ALPHA)
+    texts = (f"{p:.{digits}g}" for digits in range(2, 18))  # a float64 has at most 17 digits
+    return "p = " + next(text for text in texts if np.sign(float(text) - decide.ALPHA) == sign)
 
 
 def source(row: dict[str, Any]) -> str:
-    """Return the metric of a distance, with its attack if it has one: "advantage (kde, unlearned)"."""
+    """Return the metric of a distance (a ``row`` of distances.csv) as readers see it, with its attack if it has one:
+    "advantage (kde, unlearned)"."""
     attack = row["attack"].replace("_", " ").replace("/", ", ")
     return f"{label(row['metric'])} ({attack})" if attack else label(row["metric"])

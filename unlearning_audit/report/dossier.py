@@ -36,8 +36,8 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     """Write the dossier of a finished study, two pages that somebody can sign, beside its report ``page``; return its
     path.
 
-    For a study that ``audit read`` wrote, the tables of roles and of recomputed numbers are read from the folder beside
-    the study's file; a missing table counts as empty.
+    For a study that ``audit read`` wrote, two tables are read from the folder beside the study's file: the roles of the
+    files that were read, and the numbers that were recomputed. A missing table counts as empty.
 
     Parameters
     ----------
@@ -86,11 +86,11 @@ def _digest(file: str) -> str:
 
 
 def _seen(judgements: Decisions) -> list[str]:
-    """Return a sentence for each scenario with the smallest distance that its present models would have detected, by
-    the best of the metrics that decide verdicts.
+    """Return a sentence for each scenario with the smallest distance from retraining that its present models would have
+    detected, by the best of the metrics that decide verdicts.
 
-    If every method lacks a verdict because there are too few retrained models, the sentence says so instead. The best
-    metric is the one whose smallest distance is the smallest share of the metric's margin. A scenario whose smallest
+    The best metric is the one whose smallest distance is the smallest share of the metric's margin. If every method
+    lacks a verdict because there are too few retrained models, the sentence says only that. A scenario whose smallest
     distance could not be estimated has no sentence.
     """
     sentences = []
@@ -100,7 +100,7 @@ def _seen(judgements: Decisions) -> list[str]:
             sentences.append(f"{judged.label}: no distance, however large: {why}. What would decide stands below.")
             continue
         deciding = {row["metric"] for row in judged.distances if row["deciding"]}
-        # Of resolution.csv, the rows on the models that there are today; the others are plans with more.
+        # Of resolution.csv, the rows on the models that there are today; other rows are plans with more models.
         today = [row for row in judged.resolution if row["what"] == "today" and row["metric"] in deciding
                  and row["margin"] > 0 and not math.isnan(row["least_distance"])]  # fmt: skip
         if today:
@@ -124,10 +124,10 @@ def _change(judgements: Decisions) -> list[str]:
 
 def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
     """Return (attack, access to the models that it had), sorted, and sentences on attacks and metrics that could not
-    run, with reasons, each once.
+    run, with reasons, each sentence once.
 
-    A score from result files (a metric "auc_…") counts as an attack. If all attacks are such scores, further sentences
-    name the attacks that need logits and the metrics that need weights.
+    A score from result files (a metric "auc_…") counts as an attack. If no attack ran besides such scores, further
+    sentences name the attacks that need logits and the metrics that need weights.
     """
     access_of: dict[str, str] = {}
     impossible: list[str] = []
@@ -153,15 +153,15 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def _source(roles: list[dict[str, str]], file: str) -> str:
-    """Return a sentence with the commits of the git repositories in which the audited files and the study's ``file``
-    lie, or one that says they lie in none."""
+    """Return a sentence with the commits of the git repositories in which the audited files (of ``roles``) and the
+    study's ``file`` lie, or a sentence that says that no file lies in one."""
     commits = {}
     for row in [*roles, {"file": file}]:
         folder = Path(row["file"]).resolve().parent
         git = subprocess.run(["git", "-C", str(folder), "rev-parse", "--show-toplevel", "HEAD"], capture_output=True,
                              text=True, check=False)  # fmt: skip
         if git.returncode == 0:  # otherwise the folder is in no repository
-            repository, commit = git.stdout.split("\n")[:2]
+            repository, commit, *_ = git.stdout.split("\n")
             commits[Path(repository).name] = commit[:12]
     if not commits:
         return "The files are not in a repository; only their hashes identify them."
@@ -169,8 +169,9 @@ def _source(roles: list[dict[str, str]], file: str) -> str:
 
 
 def _disputes(numbers: Numbers, roles: list[dict[str, str]], recomputed: list[dict[str, str]]) -> list[str]:
-    """Return sentences on numbers in result files that do not match their samples (``recomputed``), on ``roles`` that
-    were decided by hand (in a csv file or by the command), and on doubts about models, each doubt once."""
+    """Return sentences on what a reader of the dossier may dispute, each doubt once: numbers in result files that do
+    not match their samples, roles of models that were decided by hand (in a csv file or by the command), and doubts
+    about models. ``roles`` and ``recomputed``: the rows of roles.csv and recomputed.csv."""
     wrong = [
         f"{row['file']}: {row['quantity']} is printed as {row['printed']}, but its samples give {row['recomputed']}."
         for row in recomputed if row["agrees"] == "no"

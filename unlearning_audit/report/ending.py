@@ -19,7 +19,7 @@ LINES, FAILURES = 15, 6
 def summary(
     numbers: Numbers, judgements: decisions.Decisions, study: str, comparisons: list[dict[str, Any]] | tuple[()] = ()
 ) -> dict[str, Any]:
-    """Return the facts for summary.json, from which `text` prints the end of a run, and studies are compared later.
+    """Return the facts for summary.json, by which the end of a run is printed, and studies are compared later.
 
     "answers": the answer for each scenario and setting; "extended": a sentence on scenarios that were extended without
     a plan; "nodes": "scenario|setting|method" → the jobs on which the method's verdict rests, each as [stage, name]:
@@ -28,7 +28,8 @@ def summary(
     Parameters
     ----------
     comparisons
-        For each comparison: scenario, setting, paths of files and jobs, as `decisions.read` takes them.
+        For each comparison: scenario, setting, the path of its table of ``verdicts``, and ``made``, method → the jobs
+        that made its models.
     """
     nodes = {}
     for comparison in comparisons:
@@ -41,11 +42,11 @@ def summary(
 
 
 def text(summary: dict[str, Any], page: str, width: int = 100, following: str = words.NEXT) -> str:
-    """Return the end of a run as text: the answer in at most `LINES` lines of ``width`` characters, and where the
+    """Return the end of a run as text of at most `LINES` lines of ``width`` characters: the answer, and where the
     report is.
 
-    Each method has a line; if there are several scenarios, each scenario has one instead. Lines that do not fit are
-    counted. A study without unlearning methods gets one sentence.
+    Each method has a line; if there are several scenarios, each scenario has a line instead of each method. Lines that
+    do not fit are counted. A study without unlearning methods gets one sentence.
 
     Parameters
     ----------
@@ -57,20 +58,20 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
         A sentence with the next command.
     """
     closing = [f"Report: {page}  {following}"]
-    if len(closing[0]) > width:
+    if any(len(line) > width for line in closing):
         closing = [f"Report: {page}", following]
     answers = [place for place in summary["answers"] if place["lines"]]
     if not answers:
         return "\n".join([*textwrap.wrap(_unjudged(summary), width), *closing])
     if len(answers) == 1:
-        body, noun = _of_methods(answers[0]), "more method"
-        sentences = [answers[0][name] for name in ("best", "contradiction", "checked")]
+        (only,) = answers
+        body, noun = _of_methods(only), "more method"
+        sentences = [only[name] for name in ("best", "contradiction", "checked")]
     else:
         body, noun, sentences = _of_places(answers), "more scenario", [words.LEGEND]
     lines = [line for sentence in [*sentences, summary.get("extended", "")] for line in textwrap.wrap(sentence, width)]
-    room = LINES - len(lines) - len(closing) - 1  # 1 for the question
     head, *rows = [textwrap.wrap(line, width, subsequent_indent=" " * 6) for line in body]
-    room -= len(head)
+    room = LINES - len(lines) - len(closing) - len(head) - 1  # 1 for the question
     shown = len(rows)
     # Rows that do not fit are replaced by one line that counts them.
     while sum(map(len, rows[:shown])) + (shown < len(rows)) > room:
@@ -88,15 +89,16 @@ def _of_methods(place: dict[str, Any]) -> list[str]:
     for line in place["lines"]:
         verdict = ": ".join(filter(None, (line["word"], line["why"])))
         rows.append((naming.method(line["method"]), line["removed"], verdict, line["accuracy"]))
-    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    columns = [(name, *texts) for name, *texts in zip(*rows, strict=True) if any(texts)]
     return [f"  {line}" for line in formats.aligned(list(zip(*columns, strict=True)))]
 
 
 def _of_places(answers: list[dict[str, Any]]) -> list[str]:
-    """Return a line of column names and a line for every answer (scenario and setting): its methods like retraining, or
-    else the nearest ones, how many methods have each verdict, and whether its checks passed.
+    """Return a line of column names and a line for every answer (scenario and setting): the methods that are like
+    retraining or, if there are none, the nearest methods; how many methods have each verdict; and whether the checks
+    passed.
 
-    Of more than two nearest methods, the first is named and the others are counted.
+    Of more than two methods, the first is named and the others are counted.
     """
     rows = [("scenario", "nearest to retraining", "verdicts", "checks")]
     for place in answers:
@@ -133,8 +135,9 @@ def show(study: str, root: str | Path, stream: TextIO, following: str = words.NE
 
 
 def told(study: str, root: str | Path, following: str = words.NEXT) -> str:
-    """Return what `show` prints of a finished study: its answer, "" if there is no summary, or a sentence that says why
-    the summary cannot be read."""
+    """Return the answer of a finished study and where its report is, as text for the terminal, from the summary in the
+    folder ``root``; "" if there is no summary, or a sentence that says why it cannot be read. ``following``: a sentence
+    with the next command."""
     folder = Path(root) / study
     if not (folder / "summary.json").exists():
         return ""

@@ -7,16 +7,16 @@ def lines(records: list[Record]) -> list[str]:
     """Return a line for each failure, as "scenarios.noisy.methods.mine: my_method.py line 12, in unlearn: IndexError:
     …".
 
-    Only plug-ins that raised an error and methods whose models diverged are included; other failures follow from these.
-    A line begins with the field of the study that names what failed. Failures of one field with the same sentence share
-    a line, which lists their names.
+    Only plug-ins that raised an error and methods whose models diverged are included, because all other failures follow
+    from them. A line begins with the field of the study that names what failed. If several things that one field names
+    failed with the same sentence, they share a line, which lists their names.
     """
     # (field of the study, sentence) → the names of what failed, each once, in order.
     failed: dict[tuple[str, str], dict[str, None]] = {}
     for record in records:
         row = record.row
         if isinstance(row, Failure) and (row.raised or row.kind == "diverged"):
-            if row.kind == "model":  # a scenario has one model, so this field has no names
+            if row.kind == "model":  # a scenario has one model architecture, so this field has no names
                 field, name = "model", ""
             else:
                 field = "methods" if row.kind == "diverged" else f"{row.kind}s"

@@ -23,9 +23,10 @@ Where = tuple[tuple[str, str | int | float], ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """One number with its 95 % interval, the count behind it, and a note.
+    """One number (``value``) with its 95 % interval, the count ``n`` over which it is a mean, and a note.
 
-    ``flag`` is one of `words.LOST`, "unchanged" or "". ``value`` is NaN where ``note`` says why there is none.
+    ``flag`` is one of `words.LOST` if the method failed or diverged, "unchanged" if it changed nothing, or "". Without
+    a number, ``value`` is NaN and ``note`` says why.
     """
 
     value: float
@@ -59,14 +60,15 @@ def finite(value: object) -> object:
 
 
 def failed(failure: Failure) -> str:
-    """Return which attack or metric failed, and why; only why if the model or the method failed."""
+    """Return which attack or metric failed, and why; if the model or the method failed as a whole, only why."""
     reason = failure.sentence or "no reason given"
     name = f"attack {failure.name}" if failure.kind == "attack" else failure.name
     return reason if failure.whole else f"{name} failed: {reason}"
 
 
 def missing(why: str, flag: str = "") -> Cell:
-    """Return a cell without a number, with the reason."""
+    """Return a cell without a number, with the reason (``why``). ``flag``: the word for a method that failed or
+    diverged, or ""."""
     return Cell(math.nan, note=why, flag=flag)
 
 
@@ -100,8 +102,8 @@ class Numbers:
     def read_files(self, case: dict[str, Any] | None, read: Callable[[dict[str, Any]], Any]) -> Any:
         """Return what the function ``read`` makes of the files of a case that a figure draws.
 
-        None if there is no case, if the case has no files, if its method failed or diverged, or if ``read`` raises
-        NoAnswerError.
+        None if there is no case (``case`` is None), if the case has no files, if its method failed or diverged, or if
+        ``read`` raises NoAnswerError.
         """
         if case is None or not case["files"] or self.failure(case):
             return None
@@ -131,10 +133,10 @@ class Numbers:
     def lost(self, case: dict[str, Any] | None) -> str:
         """Return the word of `words.LOST` that replaces the numbers of a case whose method failed or diverged; "" for
         any other case, and for None."""
-        whole = [failure for failure in self.failures(case) if failure.whole] if case else []
-        if not whole:
+        whole = next((failure for failure in self.failures(case) if failure.whole), None) if case else None
+        if whole is None:
             return ""
-        return words.DAMAGED.word if whole[0].kind == "diverged" else words.FAILED
+        return words.DAMAGED.word if whole.kind == "diverged" else words.FAILED
 
     def failures(self, case: dict[str, Any]) -> list[Failure]:
         """Return everything that failed in a case: its method, attacks and metrics."""
@@ -150,7 +152,7 @@ class Numbers:
         return bool(self.of_metric(case, "unchanged"))
 
     def main_metric(self, cases: list[dict[str, Any]]) -> str:
-        """Return the main metric (`primary`) of the first of some cases that has one; "" if none has one."""
+        """Return the main metric of the first of some cases whose scenario and setting have one; "" if none has one."""
         return next((metric for metric, _ in map(self.primary, cases) if metric), "")
 
     def cell(self, case: dict[str, Any], metric: str, attack: str = "", where: Where = (), **place: Any) -> Cell:
@@ -158,9 +160,9 @@ class Numbers:
         none.
 
         Without ``attack``, the first of these that has a row is taken: no attack, the attacks that the metric declares,
-        those of ``naming.attacks``, the attack of the first row. Rows of one attack differ by fields of `Row`;
-        ``where`` or keywords (``role="test"``) select one. Without them, the only row is taken, or the row without such
-        fields.
+        the attacks of ``naming.attacks``, the attack of the first row. Rows of one attack differ by fields of `Row`
+        such as role; ``where``, (field, value) pairs, or keywords (``role="test"``) select one row. With neither, the
+        only row is taken or, of several, the row in which no such field is set.
         """
         where = where or Row(metric, **place).place  # keywords as pairs, in the order in which rows have them
         failures = self.failures(case)
@@ -172,14 +174,14 @@ class Numbers:
             return missing("; ".join(map(failed, failures)) or absent)
         names = list(dict.fromkeys(row.attack for row in rows))
         preferred = ("", *naming.meaning(metric).attacks, *naming.attacks())
-        adversary = attack or next((name for name in preferred if name in names), names[0])
+        adversary = attack or next(name for name in (*preferred, *names) if name in names)
         rows = [row for row in rows if row.attack == adversary]
         if not rows:
-            name = adversary.partition("/")[0]  # without the form, as in "kde/trained"
-            why = [failed(failure) for failure in failures if (failure.kind, failure.name) == ("attack", name)]
-            return missing(why[0] if why else f"there is no attack {attack} here, only {', '.join(names)}")
-        places = list(dict.fromkeys(row.place for row in rows))
-        where = places[0] if not where and len(places) == 1 else where
+            name, *_ = adversary.split("/")  # without the form, as in "kde/trained"
+            why = (failed(failure) for failure in failures if (failure.kind, failure.name) == ("attack", name))
+            return missing(next(why, f"there is no attack {attack} here, only {', '.join(names)}"))
+        first, *more = places = list(dict.fromkeys(row.place for row in rows))  # the fields that select each row
+        where = where or (() if more else first)
         row = next((row for row in rows if row.place == where), None)
         if row is None:
             choice = "; ".join(map(about, places[:4])) + (" …" if len(places) > 4 else "")
@@ -189,10 +191,11 @@ class Numbers:
         return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric=metric, attack=adversary, where=where)
 
     def pairs(self, case: dict[str, Any], metric: str, attack: str = "") -> list[Cell]:
-        """Return the number of a metric for each pair (or group) of models of a case, by increasing pair.
+        """Return the number of a metric for each pair of splits of a case, by increasing number of the pair. Models
+        that are not drawn in pairs of splits count as a pair if they have the same ``pair`` in their rows.
 
-        Pairs without a number are left out. So are rows about a part of a pair, such as a role: their place has more
-        fields than the pair.
+        Pairs without a number are left out. Rows about a part of a pair, such as samples of one role, are not read:
+        their place has more fields than the pair.
         """
         rows = self.of_metric(case, metric)
         numbers = {row.pair for row in rows if row.pair is not None and len(row.place) == 1}
@@ -202,7 +205,7 @@ class Numbers:
     def models(self, case: dict[str, Any], metric: str, attack: str = "") -> list[float]:
         """Return the value of a metric for each model of a case, ordered by the model's number.
 
-        Without ``attack``, the values are those of the first attack that has values of models.
+        Without ``attack``, the first attack that has values of single models is taken.
         """
         rows = [(row.model, row) for row in self.of_metric(case, metric) if row.model is not None]
         attack = attack or next((row.attack for _, row in rows), "")
@@ -223,23 +226,25 @@ class Numbers:
 
 
 def place(case: dict[str, Any]) -> tuple[str, str]:
-    """Return the scenario and axis setting of a case, which the methods of one comparison share."""
+    """Return the scenario and setting of a case, which the methods of one comparison share. A setting has the values of
+    what the scenario varies, such as "epsilon=8"; "" if it varies nothing."""
     return case["scenario"], case["setting"]
 
 
 def places(cases: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return every (scenario, axis setting) of the cases, once, in study order."""
+    """Return every (scenario, setting) of the cases, once, in study order."""
     return list(dict.fromkeys(map(place, cases)))
 
 
 def label(where: tuple[str, str]) -> str:
-    """Return scenario and axis setting as readers see them; the setting alone if its axis has the scenario's name."""
+    """Return a (scenario, setting) as readers see it, such as "budget: epsilon = 8"; the setting alone if what varies
+    has the scenario's name."""
     scenario, setting = where[0].replace("_", " "), naming.setting(where[1])
     return setting if setting.startswith(f"{scenario} = ") else ": ".join(filter(None, [scenario, setting]))
 
 
 def label_of(case: dict[str, Any]) -> str:
-    """Return scenario and axis setting of a case as readers see them."""
+    """Return the scenario and setting of a case as readers see them, such as "budget: epsilon = 8"."""
     return label(place(case))
 
 
@@ -270,5 +275,5 @@ def about(where: Where) -> str:
 
 
 def _key_of(case: dict[str, Any]) -> Key:
-    """Return the key by which rows are found."""
+    """Return the key by which rows of a case are found: its scenario, the values of what varies, and its method."""
     return case["scenario"], frozenset(case["axes"].items()), case["method"]

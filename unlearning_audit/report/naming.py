@@ -19,7 +19,7 @@ def set_aliases(aliases: Mapping[str, tuple[str, str | None]]) -> None:
     """Set the names that a study gives to metrics, so that `quantities` and `meaning` also know the quantities of its
     own metrics.
 
-    Names that an earlier call set are forgotten.
+    The names that an earlier call set are no longer known.
 
     Parameters
     ----------
@@ -36,14 +36,15 @@ def set_aliases(aliases: Mapping[str, tuple[str, str | None]]) -> None:
 @functools.cache
 def attacks() -> tuple[str, ...]:
     """Return the attacks to show if none is named, in order of preference: the two sets of attacks by which Q is
-    computed, then each classical attack, against unlearned shadow models before trained ones."""
+    computed, then each classical attack, first as learned from unlearned shadow models, then from trained ones."""
     classical = registry.defining("attacks", "CLASSICAL")
     return "adaptive", "extended", *(f"{name}/{form}" for name in classical for form in ("unlearned", "trained"))
 
 
 @functools.cache
 def quantities() -> dict[str, Quantity]:
-    """Return name → quantity for every quantity that a metric of the library, or one that the study names, declares."""
+    """Return name → quantity for every quantity that a metric declares: a metric of the library, or one to which the
+    study gives a name."""
     declared = [quantity for name in registry.names("metrics") for quantity in registry.quantities(name, None, "")]
     for alias, (name, file) in _aliases.items():
         declared += registry.quantities(name, file, alias)
@@ -71,7 +72,7 @@ def meaning(metric: str) -> Quantity:
 def columns() -> list[tuple[str, Column]]:
     """Return the columns of the headline table from left to right, each as (name of its quantity, column)."""
     pairs = [(name, column) for name, quantity in quantities().items() for column in quantity.columns]
-    return sorted(pairs, key=lambda pair: pair[1].place)
+    return sorted(pairs, key=lambda pair: pair[1].place)  # by the column's place from left to right
 
 
 def primary() -> list[str]:
@@ -81,7 +82,7 @@ def primary() -> list[str]:
 
 
 def ideal(metric: str) -> float | None:
-    """Return the value that theory predicts for retrained models; None if there is no prediction."""
+    """Return the value of a ``metric`` that theory predicts for retrained models; None if there is no prediction."""
     value = meaning(metric).ideal
     return None if math.isnan(value) else value
 
@@ -99,19 +100,20 @@ def method(name: str) -> str:
 
 
 def value(text: str) -> str:
-    """Return the value of an axis as readers see it: ∞ for inf, any other value unchanged."""
+    """Return the value of a setting that a study varies as readers see it: ∞ for inf, any other value unchanged."""
     return "∞" if text == "inf" else text
 
 
 def axis(name: str) -> str:
-    """Return the label that readers see for an axis of a study, such as "privacy budget ε" for epsilon."""
+    """Return the label that readers see for a setting that a study varies, such as "privacy budget ε" for epsilon."""
     labels = {"epsilon": "privacy budget ε", "size": "samples", "alpha": "α = |F| / |R ∪ F|", "delta": "δ",
              "fraction": "share of the class", "request": "requests made"}  # fmt: skip
     return labels.get(name, name.replace("_", " "))
 
 
 def setting(text: str) -> str:
-    """Return an axis setting such as "epsilon=8;size=inf" as readers see it: "epsilon = 8, size = ∞"."""
+    """Return the values of what a scenario varies, such as "epsilon=8;size=inf", as readers see them: "epsilon = 8,
+    size = ∞"."""
     return ", ".join(part.replace("=inf", "=∞").replace("=", " = ") for part in text.split(";") if part)
 
 

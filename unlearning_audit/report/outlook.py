@@ -22,9 +22,9 @@ FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
 def predict(plan: Plan) -> dict[str, Any]:
     """Predict what a study will cost and what it will detect, before it is run; return JSON values.
 
-    ``seconds``: processor time of the missing jobs, None if unknown; ``rates``: what this is based on, finished jobs or
-    the known rates of small models; ``missing``: how many jobs are missing; ``telling``: what each comparison will
-    detect, with costs only if they are based on finished jobs.
+    ``seconds``: processor time of the missing jobs, None if unknown; ``rates``: what this time is based on, finished
+    jobs or the known rates of small models; ``missing``: how many jobs are missing; ``telling``: what each comparison
+    will detect, with costs only if they are based on finished jobs.
     """
     specs = plan.specs()
     done = costs_of.measured(specs)
@@ -56,7 +56,8 @@ def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, 
     planned, recorded = pilots.planned(plan), pilots.recorded(ROOT)
     predictions: list[dict[str, Any]] = []
     for comparison in compared.comparisons(plan):
-        size = planned.get(Path(comparison["resolution"]).parent.name)  # how many models are planned
+        # The folder of a comparison's files has the name of its job. ``size`` says how many models are planned.
+        size = planned.get(Path(comparison["resolution"]).parent.name)
         if size is None:  # of imported models
             continue
         # (stage, job) of everything that made the compared models, each once.
@@ -75,7 +76,8 @@ def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, 
             of_metric = [row for row in resolution if row["metric"] == metric]
             method = verdicts.representative(of_metric)  # the one whose errors stand for those of all methods
             rows = [row for row in of_metric if row["method"] == method]
-            pairs, models = size.times(pilot, rows[0]["unit"])  # how many times as many as the pilot has
+            # How many times as many as the pilot has. All rows have one unit.
+            pairs, models = size.times(pilot, rows[0]["unit"])
             scaled = planning.forecast(rows, pairs=pairs, models=models)
             fields = {name: scaled[name] for name in FORETOLD}
             predictions.append({**common, "metric": metric, **fields, "basis": basis})
@@ -83,8 +85,8 @@ def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, 
 
 
 def text(outlook: dict[str, Any]) -> str:
-    """Return the prediction of `predict` as text for a terminal: how long the missing jobs take, a table of what can be
-    detected, and a sentence if that is not known for every comparison."""
+    """Return the prediction of a study (``outlook``, from `predict`) as text for a terminal: how long the missing jobs
+    take, a table of the distances that can be detected, and a sentence if these are unknown for some comparison."""
     lines = []
     if outlook["seconds"] is None:
         lines.append("The time is known once models are trained: run the study with few pairs, then forecast again.")
@@ -102,11 +104,11 @@ def text(outlook: dict[str, Any]) -> str:
 
 
 def _rows(predictions: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return a table for the terminal as rows: the head, then a row for each of ``predictions``, the ones of `foretold`
-    that have a metric."""
+    """Return a table for the terminal as rows: the head, then a row for each of ``predictions``, records of `foretold`
+    that each predict one metric of one comparison."""
     return [HEADS, *(
         (lookup.label_of(record), decisions.label(record["metric"]), f"{record['units']:g} {record['unit']}",
-         f"{record['models']:g}", number(record["half_width"], 3), number(record["least_distance"], 3),
+         f"{record['models']:g}", *(number(record[name], places=3) for name in ("half_width", "least_distance")),
          number(record["margin"], decisions.places(record["margin"])), duration(record["seconds"]), record["basis"])
         for record in predictions
     )]  # fmt: skip

@@ -45,13 +45,14 @@ def start() -> None:
 
 
 def colours(methods: list[str]) -> dict[str, str]:
-    """Return method → colour: references are grey and black, the others take the palette in study order."""
+    """Return method → colour: references (none, retrain, …) are grey and black, other methods take the colours of the
+    palette in study order."""
     compared = [name for name in methods if name not in naming.BASELINES]
     return {"none": MUTED, "retrain": INK, "retrain_control": INK, **dict(zip(compared, cycle(PALETTE), strict=False))}
 
 
 def markers(methods: list[str]) -> dict[str, str]:
-    """Return method → marker, which distinguishes methods without colour."""
+    """Return method → marker, so that methods can be told apart without colours."""
     compared = [name for name in methods if name not in naming.BASELINES]
     return {"none": "x", "retrain": "o", "retrain_control": "o", **dict(zip(compared, cycle(MARKERS), strict=False))}
 
@@ -59,14 +60,15 @@ def markers(methods: list[str]) -> dict[str, str]:
 def panels(
     count: int, *, height: float | list[float], columns: int = 3, share_y: bool = True, width: float | None = None
 ) -> tuple["Figure", list["Axes"]]:
-    """Return a figure and its ``count`` axes, in rows of at most ``columns``; spare axes of the last row are hidden.
+    """Return a figure and its ``count`` panels, in rows of at most ``columns``; spare panels of the last row are
+    hidden.
 
     Parameters
     ----------
     height
         Inches: one number for every row, or a list with a number for each row.
     share_y
-        Whether all axes have the same vertical limits.
+        Whether all panels have the same vertical limits.
     width
         Inches. None makes a figure of one or two columns half a page wide, and any other a whole page.
     """
@@ -76,7 +78,7 @@ def panels(
 
     start()
     across = min(count, columns)
-    down = -(-count // across)  # rounded up
+    down = -(-count // across)  # count / across, rounded up
     width = width or (HALF if across <= 2 else WHOLE)
     heights = height if isinstance(height, list) else [height] * down
     spaces = ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04, wspace=0.04, hspace=0.06)
@@ -89,7 +91,7 @@ def panels(
 
 
 def blocks(count: int, size: int, *, height: float, **more: Any) -> tuple["Figure", list[list["Axes"]]]:
-    """Return a figure and ``count`` lists of ``size`` axes.
+    """Return a figure and ``count`` lists of ``size`` panels.
 
     Every list begins in a new row of the figure. A row has room for ``size`` panels; if ``size`` is above five, it has
     room for four, and a list goes on in the next row.
@@ -102,7 +104,7 @@ def blocks(count: int, size: int, *, height: float, **more: Any) -> tuple["Figur
         Further arguments of `panels`.
     """
     across = size if size <= 5 else 4
-    whole = -(-size // across) * across  # full rows, with spare panels at the end
+    whole = -(-size // across) * across  # panels of the full rows of one list, spare ones at the end included
     figure, axes = panels(count * whole, height=height, columns=across, **more)
     groups = [axes[at : at + whole] for at in range(0, count * whole, whole)]
     for spare in (axis for group in groups for axis in group[size:]):
@@ -111,8 +113,8 @@ def blocks(count: int, size: int, *, height: float, **more: Any) -> tuple["Figur
 
 
 def legend(figure: "Figure", entries: list[dict[str, Any]]) -> float:
-    """Add a legend above all panels, in as few lines as fit the figure's width; return its height in inches, 0 without
-    entries. ``entries``: for each entry the arguments of `Line2D`, ``label`` among them."""
+    """Add a legend above all panels, in as few lines as the figure's width allows; return its height in inches, 0
+    without entries. ``entries``: for each entry the arguments of matplotlib's `Line2D`, ``label`` among them."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], **entry) for entry in entries]
@@ -139,7 +141,7 @@ def rows(axis: "Axes", names: list[str], most: int = 0) -> None:
     The panel has room for at least ``most`` rows, so that rows in panels beside each other are equally high.
     """
     axis.set_yticks(range(len(names)), names)
-    axis.set_ylim(max(most, len(names)) - 0.4, -0.6)
+    axis.set_ylim(max(most, len(names)) - 0.4, -0.6)  # row 0 is at the top
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)
     axis.grid(axis="x")
@@ -157,7 +159,8 @@ def note(
     size: float = 6.5,
     **more: Any,
 ) -> None:
-    """Write text beside a ``corner`` of a panel, (0, 0) to (1, 1), with a ``shift`` in points."""
+    """Write text beside a ``corner`` of a panel, from (0, 0), bottom left, to (1, 1), top right, with a ``shift`` to
+    the right and upwards in points."""
     axis.annotate(text, corner, shift, xycoords="axes fraction", textcoords="offset points", ha=ha, va=va, size=size,
                   color=color, **more)  # fmt: skip
 
@@ -193,14 +196,15 @@ def nothing(axis: "Axes", why: str) -> None:
 
 
 def rate_axes(axis: "Axes", low: float) -> None:
-    """Make both axes of a panel logarithmic rates from ``low`` to 1, and draw the line of chance."""
+    """Make both directions of a panel logarithmic rates from ``low`` to 1, and draw the line of chance, on which both
+    rates are equal."""
     axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.05))
     axis.plot([low, 1], [low, 1], color=MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
     axis.grid(which="major")
 
 
 def spread(positions: list[float], gap: float, low: float, high: float) -> list[float]:
-    """Return the positions, moved apart until no two are closer than ``gap``.
+    """Return the positions, moved apart as little as possible until no two are closer than ``gap``.
 
     The order of the positions is kept, and they stay within [low, high] if there is room for all.
     """
@@ -217,7 +221,8 @@ def spread(positions: list[float], gap: float, low: float, high: float) -> list[
 
 
 def logarithmic(axis: "Axes", subs: tuple[float, ...] = (1.0, 3.0)) -> None:
-    """Make the horizontal axis logarithmic, with a plain number at each power of ten, times each of ``subs``."""
+    """Make the horizontal direction of a panel logarithmic, with plain numbers (0.1, not 10⁻¹) at the powers of ten,
+    each multiplied by each of ``subs``."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     axis.set_xscale("log")
@@ -227,10 +232,10 @@ def logarithmic(axis: "Axes", subs: tuple[float, ...] = (1.0, 3.0)) -> None:
 
 
 def fit(figure: "Figure") -> None:
-    """Break titles that are wider than their panel, and turn the labels below an axis by 30° if they would overlap.
+    """Break titles that are wider than their panel, and turn the labels below a panel by 30° if they would overlap.
 
-    Nothing is measured or changed if no title is longer than `SHORT` letters, and neither are the labels of any one
-    axis together.
+    Nothing is measured or changed if every panel has a title of at most `SHORT` letters, and labels of at most `SHORT`
+    letters together.
     """
     if not any(len(axis.get_title(loc="left")) > SHORT or _letters(axis) > SHORT for axis in figure.axes):
         return
@@ -250,12 +255,13 @@ def fit(figure: "Figure") -> None:
 
 
 def _letters(axis: "Axes") -> int:
-    """Return the number of letters of all labels below an axis."""
+    """Return the number of letters of all labels below a panel."""
     return sum(len(label.get_text()) for label in axis.get_xticklabels())
 
 
 def arrange(figure: "Figure") -> None:
-    """Place the panels so that labels beside them have room. A figure without a layout engine stays as it is."""
+    """Place the panels of a figure so that labels beside them have room. A figure without a layout engine stays as it
+    is."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
 

@@ -32,7 +32,7 @@ def environment(folder: str, **more: Any) -> "Environment":
 
 
 def render(name: str, **context: Any) -> str:
-    """Return a page from the template ``name`` in resources/page, with the style of all pages, as one file.
+    """Return the HTML of a page from the template ``name`` in resources/page, with the style that all pages share.
 
     Text is escaped. ``context``: the values that the template shows, and the functions that it calls.
     """

@@ -69,6 +69,7 @@ def joined(parts: list[str], last: str = "and") -> str:
     >>> joined(["a", "b", "c"], "or")
     'a, b or c'
     """
+    # The first text is empty for a single part; a slice lets the list be empty.
     return f" {last} ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
@@ -77,7 +78,8 @@ HOLDS = 0.6
 
 
 def rankings(taus: list[float]) -> str:
-    """Return a sentence that says whether methods rank alike, with the range of τ; "" without any τ.
+    """Return a sentence that says whether several rankings of methods are alike, with the range of Kendall's τ between
+    them; "" without any τ.
 
     Rankings are alike if all τ are at least `HOLDS`.
 
@@ -90,12 +92,12 @@ def rankings(taus: list[float]) -> str:
     if not taus:
         return ""
     order = "The ranking of methods holds" if min(taus) >= HOLDS else "The ranking of methods changes"
-    low, high = (plain(tau, 2) for tau in (min(taus), max(taus)))
+    low, high = (plain(tau, digits=2) for tau in (min(taus), max(taus)))
     return f"{order} (τ {low})" if low == high else f"{order} (τ {low} to {high})"
 
 
 def ordinal(number: int) -> str:
-    """Return "1st", "2nd", "11th"."""
+    """Return the ordinal of a number, such as "1st", "2nd" or "11th"."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
@@ -108,6 +110,7 @@ def plain(number: float, digits: int) -> str:
 def signed(number: float, digits: int = 1) -> str:
     """Return a number with its sign: "+3.2", "−1.3", "0.0"."""
     text = f"{abs(number):.{digits}f}"
+    # A number that is rounded to 0 has no sign.
     return text if not float(text) else f"{'+' if number > 0 else '−'}{text}"
 
 
@@ -144,30 +147,31 @@ NO_CONTROL = "retraining itself is not checked: this takes a second group of ret
 
 
 def best(like: list[str], nearest: list[str], unknown: bool) -> str:
-    """Return a sentence that names the methods like retraining.
-
-    If there are none, it names the nearest methods, and says whether that is certain.
+    """Return a sentence that names the methods like retraining or, if there are none, the methods that may be nearest
+    to retraining. A single nearest method is certain to be the nearest; several are not.
 
     Parameters
     ----------
+    like, nearest
+        Names of the methods like retraining, and of the methods for which no other is proven to be nearer.
     unknown
         Whether the verdict on some methods is open.
     """
     if like:
         return f"Like retraining: {joined(like)}."
-    # While a verdict is open, that method may still be like retraining.
+    # A method whose verdict is open may still be like retraining.
     first = "No method is shown to be like retraining." if unknown else "No method is like retraining."
-    if len(nearest) < 2:
-        return f"{first} The nearest is {nearest[0]}, at 95 % confidence." if nearest else first
-    return f"{first} The nearest is {joined(nearest, 'or')}, which is not certain."
+    certainty = "at 95 % confidence" if len(nearest) == 1 else "which is not certain"
+    return f"{first} The nearest is {joined(nearest, 'or')}, {certainty}." if nearest else first
 
 
 def checked(checks: Iterable[tuple[str, str, str]]) -> str:
     """Return sentences that say which checks passed and which are open; if a check failed, only the sentence of the
-    first that did. ``checks``: (name, tone, sentence), with the tone "good", "bad" (failed) or "" (open)."""
-    failed = [sentence for _, tone, sentence in checks if tone == "bad"]
+    first failed check. ``checks``: (name, tone, sentence), with the tone "good" (passed), "bad" (failed) or ""
+    (open)."""
+    failed = next((sentence for _, tone, sentence in checks if tone == "bad"), "")
     if failed:
-        return f"A check failed: {failed[0]}."
+        return f"A check failed: {failed}."
     passed = ", ".join(name for name, tone, _ in checks if tone == "good")
     unsure = ", ".join(name for name, tone, _ in checks if tone == "")
     sentences = (f"Checks passed: {passed}." if passed else "", f"Not shown: {unsure}." if unsure else "")

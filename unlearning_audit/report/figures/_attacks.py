@@ -16,7 +16,8 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
     """Draw two panels for each scenario, the accuracy and the TPR of attacks, with a row for each method and a mark for
     each attack.
 
-    A method without a number has a reason in its row.
+    A method without a number has a reason in its row. The figure's label counts, for each of the first two attacks, the
+    methods for which the whole interval of the accuracy lies above chance.
 
     Parameters
     ----------
@@ -32,15 +33,14 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
                 if not (case and marks(axis, numbers, case, metric, row, attacks)):
                     style.absent(axis, row, numbers.lost(case) or "no number")
             frame(axis, methods, lookup.label(where) if len(places) > 1 else "", label, chance, nbins=6)
+            # The panel begins at its present left limit, or a little below chance.
             axis.set_xlim(left=min(axis.get_xlim()[0], chance - 0.02))
     style.legend(figure, [{"label": name, "marker": mark, "color": colour} for name, mark, colour in attacks.values()])
-    # The label counts, for each of the first two attacks, the methods for which the whole interval of the accuracy lies
-    # above chance.
     compared, counts = [case for case in numbers.cases if case["method"] not in naming.BASELINES], []
     for (question, attack), (name, *_) in list(attacks.items())[:2]:
         cells = [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
         if any(cell.bounded for cell in cells):
-            counts.append(f"“{name}” {sum(cell.low > PANELS[0][2] for cell in cells)} of {len(cells)}")
+            counts.append(f"“{name}” {sum(cell.low > 0.5 for cell in cells)} of {len(cells)}")  # .5 is chance
     figure.set_label(f"Above chance: {', '.join(counts)}" if counts else "")
     return figure
 
@@ -49,18 +49,21 @@ def marks(axis: "style.Axes", numbers: Numbers, case: dict[str, Any], metric: st
     """Draw the ``metric`` of each attack on one method, with its interval, in row ``row`` of a panel; return the number
     of marks.
 
-    Attacks without a number are skipped. Marks of the control and of methods that changed nothing are hollow.
+    Attacks without a number are skipped. The marks of different attacks lie one below the other. Marks of the control
+    and of methods that changed nothing are hollow.
 
     Parameters
     ----------
+    metric
+        The end of the metric's name, such as "accuracy".
     attacks
-        (question, attack) → (name, marker, colour), as in `draw`; their marks lie one below the other.
+        (question, attack) → (name, marker, colour); a question is the start of a metric's name, such as "privacy".
     """
     count = 0
     for i, ((question, attack), (_, marker, colour)) in enumerate(attacks.items()):
         cell = numbers.cell(case, f"{question}_{metric}", attack)
         if not cell.empty:
-            height = row + 0.72 * ((i + 0.5) / len(attacks) - 0.5)
+            height = row + 0.72 * ((i + 0.5) / len(attacks) - 0.5)  # evenly over 0.72 of the row
             hollow = case["method"] == "retrain_control" or bool(cell.flag)
             style.mark(axis, height, cell.value, (cell.low, cell.high), colour, marker, hollow=hollow)
             count += 1

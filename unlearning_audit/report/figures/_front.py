@@ -15,8 +15,8 @@ LINE, SPACE = 6.5, 3.0
 def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the methods on the Pareto front of one scenario, from the fastest to the nearest to retraining.
 
-    Methods that lose more utility than `TOLERABLE` are left out. Of the others, each method on the front is nearer than
-    every faster one. Intervals are not considered.
+    Methods that lose more utility than `TOLERABLE` are left out. Of the others, a method is on the front if it is
+    nearer to retraining than every faster one. Intervals are not considered.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     """Draw a panel for each scenario: a point for each tuned method, with its interval on the audited pairs.
 
-    The horizontal axis shows seconds, the vertical one the distance from retraining in margins. A point is hollow if
-    the method loses more utility than the margin. A line joins the methods on the front, which are named. A cross marks
-    each method at its published setting.
+    The horizontal direction shows seconds, the vertical one the distance from retraining in margins. A point is hollow
+    if the method loses more utility than the margin. A line joins the methods on the Pareto front (no method is nearer
+    to retraining and as fast), which are named. A cross marks each method at its published setting.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
         times = [seconds(row["method_seconds"]) for row in front]
         if times:
             axis.plot(times, [row["tuned"] for row in front], color=style.PALETTE[1], linewidth=0.8)
-        axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
+        axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")  # a distance of one margin
         style.logarithmic(axis)
         axis.set_ylim(bottom=0)
         axis.set_title(lookup.label(place), loc="left")
@@ -65,7 +65,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     figure.supxlabel("seconds of the method on a pair", fontsize=7)
     figure.supylabel("distance, margins", fontsize=7)
     names = dict.fromkeys(naming.method(row["method"]) for _, front in fronts for row in front)
-    if 0 < len(names) < 5:
+    if 0 < len(names) < 5:  # a sentence with more names is too long
         figure.set_label(f"No other method is nearer and as fast as {words.joined(list(names), 'or')}")
     style.arrange(figure)  # the layout is final: data can be converted to positions on the page
     for axis, front in fronts:
@@ -90,10 +90,12 @@ def mark(axis: "style.Axes", row: dict[str, Any], color: str) -> None:
 
 
 def write_names(axis: "style.Axes", front: list[dict[str, Any]]) -> None:
-    """Write the names of the methods on a front below and left of their points, where there are no other methods.
+    """Write the names of the methods on a Pareto front below and left of their points, where no other method of
+    the front lies.
 
     The name stands at the right of a point near the left edge, and above a point near the bottom. A name below its
-    point is moved down where it would overlap the last name on the same side.
+    point is moved down where it would overlap the previous name with the same alignment. ``front``: rows of the table
+    of tuning, from the fastest method.
     """
     points_of = 72 / axis.figure.dpi  # pixels to points
     left, bottom, width, _ = (value * points_of for value in axis.get_window_extent().bounds)

@@ -31,8 +31,8 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     """Draw a panel for each property of metrics (power, separation, …), a dot with its 95 % interval for each metric,
     and a dashed line at the ideal value.
 
-    Metrics that are evaluated on other models than the rest stand below a line. If no row has a value, the figure holds
-    a sentence that says so.
+    Metrics that are evaluated on other models than most metrics stand below a line. If no row has a value, the figure
+    holds a sentence that says so. The figure's label counts the metrics that fail a test.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
                 _dot(axis, y, row_of[name, quality])
         if ideal is not None:
             axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
-        if quality in ("separation", "agreement over seeds", "agreement over sizes"):
+        if quality in ("separation", "agreement over seeds", "agreement over sizes"):  # no separation, no agreement
             axis.axvline(0, color=style.MUTED, lw=0.7, zorder=0.5)
         where = "" if quality == "models" else f"\n({common_scenario(rows, quality).replace('_', ' ')})"
         axis.set_title(title, size=7)
@@ -81,7 +81,8 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
 
 
 def _kind(row: dict[str, Any]) -> str:
-    """Return the key of `MARKS` for a row: "count" for a property that has no verdict, else the verdict."""
+    """Return the key of `MARKS` (colour and marker) for a row of the evaluation of metrics: "count" for a property that
+    has no verdict, else the verdict "good", "bad" or ""."""
     return "count" if row["property"] in ("power", "models") else verdict(row)
 
 
@@ -96,6 +97,6 @@ def _dot(axis: "style.Axes", y: int, row: dict[str, Any]) -> None:
     style.mark(axis, y, row["value"], (row["ci_low"], row["ci_high"]), colour, marker, hollow=not filled)
     if row["property"] == "models":
         axis.annotate(
-            number(row["value"], 0), (row["value"], y), (5, 0), textcoords="offset points", va="center", size=6,
+            number(row["value"], places=0), (row["value"], y), (5, 0), textcoords="offset points", va="center", size=6,
             color=style.MUTED, annotation_clip=False,
         )  # fmt: skip

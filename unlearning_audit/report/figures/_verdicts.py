@@ -16,8 +16,8 @@ def draw(judgements: Decisions) -> "style.Figure":
     """Draw which share of traces each method removes: a panel for each scenario and setting, a row for each method, and
     a mark with its interval for each metric.
 
-    Marks are hollow if they are not distinguishable from retraining. Without a verdict on any method, the figure holds
-    a sentence that says so.
+    A mark is hollow if the method is not distinguishable from retraining by that metric. Without a verdict on any
+    method, the figure holds a sentence that says so. The figure's label counts the verdicts.
     """
     places = [judged for judged in judgements.places.values() if judged.compared]
     if not places:
@@ -49,7 +49,7 @@ def draw(judgements: Decisions) -> "style.Figure":
     figure.set_label(f"Of {naming.count(len(states), 'verdict')}: {summary}")
     entries: list[dict[str, Any]] = [{"label": decisions.label(metric), "color": colour, "marker": marker}
                                      for metric, (colour, marker) in look_of.items()]  # fmt: skip
-    if any(not row["p_holm"] <= decide.ALPHA for row in points):
+    if any(not row["p_holm"] <= decide.ALPHA for row in points):  # "not at most" is also true without a p-value
         hollow = {"ls": "", "color": style.MUTED, "marker": "o", "mfc": style.PAPER}
         entries.append({**hollow, "label": "not distinguishable from retraining"})
     figure.set_figheight(figure.get_figheight() + style.legend(figure, entries))
@@ -57,7 +57,8 @@ def draw(judgements: Decisions) -> "style.Figure":
 
 
 def _rows(judged: Judged) -> list[dict[str, Any]]:
-    """Return the distances by deciding metrics in a scenario and setting, without those of baselines."""
+    """Return the rows of distances.csv of the metrics that decide verdicts in a scenario and setting, without
+    references (none, retrain, …)."""
     return [row for row in judged.distances if row["deciding"] and row["method"] not in naming.BASELINES]
 
 
@@ -67,8 +68,17 @@ def _row(
     """Draw the share of traces removed by one method in a ``row`` of the panel: a mark with its interval for each
     metric. The marks lie one below the other. A value outside the panel is an arrow at the panel's edge.
 
-    A mark is hollow if the distance is not significant. Without any share, the row has the word of the method's
-    ``verdict`` if that is open or failed, else "no share". ``look_of``: metric → (colour, marker).
+    A mark is hollow if the distance is not significant. Without any share, the row has the word for the method's
+    verdict if the verdict is open or the method failed, else "no share".
+
+    Parameters
+    ----------
+    distances
+        The method's rows of distances.csv, one for each metric.
+    look_of
+        Metric → (colour, marker).
+    verdict
+        The method's row of verdicts.csv.
     """
     finite = [distance for distance in distances if not math.isnan(distance["share_closed"])]
     if not finite:
@@ -81,6 +91,6 @@ def _row(
         value, low, high = (min(max(distance[f"share_{end}"], left), right) for end in ("closed", "low", "high"))
         if value != distance["share_closed"]:  # it was outside
             marker = "<" if value == left else ">"
-        y = row + 0.22 * (i - (len(finite) - 1) / 2)
+        y = row + 0.22 * (i - (len(finite) - 1) / 2)  # centred on the row
         # "Not at most" is also true without a p-value.
         style.mark(axis, y, value, (low, high), colour, marker, hollow=not distance["p_holm"] <= decide.ALPHA)

@@ -18,11 +18,11 @@ APART = 0.12
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw the main metric along an axis of the study: a panel for each scenario, a line with 95 % intervals for each
-    method, and its name at the right end.
+    """Draw the main metric against the values of a setting that the study varies (``axis`` of the figure): a panel for
+    each scenario, a line with 95 % intervals for each method, and the method's name at the right end of its line.
 
-    Methods without a number are left out. A dashed line marks the metric's ideal. The control is dashed and hollow, and
-    has no interval.
+    Methods without a number are left out. A dashed line marks the metric's ideal. The line of the control is dashed and
+    hollow, and has no interval. The figure's label says whether the metric ranks methods alike at all values.
     """
     along, attack = order["figure"]["axis"], order["figure"]["attack"]
     methods = lookup.methods(numbers.cases)
@@ -31,15 +31,15 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     colours, markers = style.colours(order["methods"]), style.markers(order["methods"])
     ends: list[list[tuple[str, float]]] = []  # for each panel, (method, its last value)
     for axis, (title, cases) in zip(axes, groups.items(), strict=True):
-        labels = list(dict.fromkeys(case["axes"][along] for case in cases))
-        position_of = dict(zip(labels, positions(labels), strict=True))
+        texts = list(dict.fromkeys(case["axes"][along] for case in cases))  # the values of the setting, as text
+        position_of = dict(zip(texts, positions(texts), strict=True))
         step = min((right - left for left, right in pairwise(sorted(position_of.values()))), default=1.0)
         shift_of = dict(zip(methods, np.linspace(-APART, APART, len(methods)) * step, strict=True))
         ends.append([])
         for name in methods:
             of_method = [case for case in cases if case["method"] == name]
-            points = [(position_of[case["axes"][along]], numbers.primary(case, attack)[1]) for case in of_method]
-            points = sorted(((x, cell) for x, cell in points if not cell.empty), key=lambda point: point[0])
+            found = [(position_of[case["axes"][along]], numbers.primary(case, attack)) for case in of_method]
+            points = sorted(((x, cell) for x, (_, cell) in found if not cell.empty), key=lambda point: point[0])  # by x
             if not points:
                 continue
             xs, values = [x + shift_of[name] for x, _ in points], [cell.value for _, cell in points]
@@ -58,7 +58,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             axis.axhline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
         axis.set(ylabel=naming.meaning(metric).display_name if metric else "", xlabel=naming.axis(along))
         axis.set(title=title if len(groups) > 1 else "")
-        axis.set_xticks(list(position_of.values()), [naming.value(label) for label in labels])
+        axis.set_xticks(list(position_of.values()), [naming.value(text) for text in texts])
         axis.minorticks_off()
         axis.grid(axis="y")
     for axis, names in zip(axes, ends, strict=True):
@@ -68,7 +68,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def finding(numbers: Numbers, attack: str) -> str:
-    """Return a sentence on whether the main metric ranks methods alike at all values of the axis.
+    """Return a sentence on whether the main metric ranks methods alike at all values of the varied setting.
 
     Kendall's τ compares the rankings in every two scenarios and settings with at least three methods. References (none,
     retrain) and methods without a number are not ranked. The sentence is "" if there are no two such rankings.
@@ -87,20 +87,20 @@ def finding(numbers: Numbers, attack: str) -> str:
     return words.rankings([tau.value for tau in agreements if not tau.empty])
 
 
-def positions(labels: list[str]) -> list[float]:
-    """Return the horizontal position of each of an axis's ``labels``: words evenly, numbers by value, positive numbers
-    with a wide range (a factor of 5 or more) by logarithm.
+def positions(texts: list[str]) -> list[float]:
+    """Return the horizontal position of each value of a varied setting, given as ``texts``: words evenly, numbers by
+    value, positive numbers with a wide range (a factor of 5 or more) by logarithm.
 
-    An infinite value is drawn one mean step beyond the last finite one. With fewer than two finite numbers, labels are
-    drawn evenly.
+    An infinite value lies one mean step beyond the last finite one. With fewer than two finite numbers, all values lie
+    evenly.
     """
     try:
-        values = [float(label) for label in labels]
+        values = [float(text) for text in texts]
     except ValueError:
         values = []
     finite = [value for value in values if math.isfinite(value)]
     if len(finite) < 2:
-        return [float(i) for i in range(len(labels))]
+        return [float(i) for i in range(len(texts))]
     wide = min(finite) > 0 and max(finite) / min(finite) >= 5
     position_of = {value: math.log10(value) if wide else value for value in finite}
     left, right = min(position_of.values()), max(position_of.values())
@@ -110,12 +110,12 @@ def positions(labels: list[str]) -> list[float]:
 
 
 def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str, Any]]]:
-    """Group the cases that vary along the axis ``along``: title of a panel → cases with the same scenario and the same
-    values of all other axes."""
+    """Return title of a panel → the cases that it shows: those of one scenario in which the setting ``along`` varies,
+    while all other varied settings have the same value."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         if along in case["axes"]:
-            rest = ";".join(f"{axis}={value}" for axis, value in case["axes"].items() if axis != along)
+            rest = ";".join(f"{name}={value}" for name, value in case["axes"].items() if name != along)
             groups.setdefault(lookup.label((case["scenario"], rest)), []).append(case)
     return groups
 
@@ -126,14 +126,14 @@ def _name_ends(axis: "style.Axes", names: list[tuple[str, float]], colours: dict
     Parameters
     ----------
     names
-        (method, height of the end).
+        (method, value at the end of its line).
     colours
         Method → colour.
     """
     low, high = axis.get_ylim()
-    axis.set_ylim(low, high)
+    axis.set_ylim(low, high)  # fixed, so that names do not change the limits
     height = axis.bbox.height / axis.figure.dpi * 72  # of the panel, in points
-    gap = 8.0 * (high - low) / height  # 8 points, in units of the axis
+    gap = 8.0 * (high - low) / height  # 8 points, in units of the metric
     for (name, _), y in zip(names, style.spread([value for _, value in names], gap, low, high), strict=True):
         axis.annotate(
             naming.method(name), (1, y), (7, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points",

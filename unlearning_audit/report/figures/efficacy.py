@@ -9,7 +9,7 @@ READS = ("axis",)
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw the distributions over models of efficacy, filled, and of its upper bound, dashed: a panel for each method
-    with a row for each value of the figure's axis, or without an axis a panel for each scenario with a row for each
-    method."""
+    """Draw the distributions over models of efficacy, filled, and of the upper bound of efficacy, dashed: a panel for
+    each method with a row for each value of the setting that the figure varies (its field ``axis``). If it varies none,
+    draw a panel for each scenario with a row for each method."""
     return _densities.draw(numbers, order, "efficacy", "efficacy", "efficacy_upper_bound")

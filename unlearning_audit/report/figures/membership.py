@@ -11,6 +11,6 @@ READS = ("axis", "attack")
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw the distribution over models of the mean probability of membership of forgotten samples: a panel for each
-    method with a row for each value of the figure's axis, or without an axis a panel for each scenario with a row for
-    each method."""
+    method with a row for each value of the setting that the figure varies (its field ``axis``). If it varies none, draw
+    a panel for each scenario with a row for each method."""
     return _densities.draw(numbers, order, "mean probability of membership", "attack_probability")

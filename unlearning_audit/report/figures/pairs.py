@@ -16,11 +16,12 @@ TITLE = "Unlearning Quality of every pair of splits"
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw how Q varies over pairs of models: for each method a dot for each pair, a bar for Q of all pairs together,
+    """Draw how Q varies over pairs of splits: for each method a dot for each pair, a bar for Q of all pairs together,
     and at the right the standard deviation over pairs.
 
-    Within a row, the first pair is the topmost dot and the last the lowest, so that a pair can be followed. A method
-    without pairs has a reason in its row.
+    Within a row, the first pair is the topmost dot and the last pair the lowest, so that a pair can be followed from
+    row to row. A method without pairs has a reason in its row. The figure's label compares the standard deviation over
+    pairs with the one over methods.
     """
     attack, places, methods = order["figure"]["attack"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.24 * len(methods))
@@ -40,7 +41,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             spread = numbers.cell(case, "q_sd", attack)
             if not spread.empty:
                 axis.annotate(
-                    number(spread.value, 3), (1.02, row), xycoords=axis.get_yaxis_transform(),
+                    number(spread.value, places=3), (1.02, row), xycoords=axis.get_yaxis_transform(),
                     va="center", size=6.5, color=style.MUTED, annotation_clip=False,
                 )  # fmt: skip
         axis.annotate("sd", (1.02, -0.75), xycoords=axis.get_yaxis_transform(), size=6.5, color=style.MUTED)
@@ -53,7 +54,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     if over_methods and np.isfinite(over_pairs).any():
         medians = np.nanmedian(over_pairs), np.median(over_methods)
         figure.set_label("Q varies by {:.2g} over pairs and by {:.2g} over methods (sd)".format(*medians))
-    low = min(axis.get_xlim()[0] for axis in axes)
+    low = min(left for left, _ in (axis.get_xlim() for axis in axes))
     for axis in axes:
-        axis.set_xlim(low, 1.02)
+        axis.set_xlim(low, 1.02)  # Q is at most 1
     return figure

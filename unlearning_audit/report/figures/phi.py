@@ -14,10 +14,10 @@ DRAWN_FROM = ("data", "splits", "unlearned")
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw two histograms of phi (confidence in the label) for each method: one of forgotten samples, the other of
-    held-out samples, or of forgotten samples under retrained models (`_to_compare`). Where the two agree, confidence
-    does not reveal forgotten samples.
+    held-out samples or, if no method has held-out samples, of forgotten samples under retrained models. Where the two
+    agree, confidence does not reveal forgotten samples.
 
-    The figure's label names the methods after which confidence tells them best and least, by the AUC.
+    The figure's label names the methods after which confidence tells forgotten samples best and least, by the AUC.
     """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     height = 1.25 if len(places) == 1 else 1.5
@@ -27,7 +27,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         case_of = numbers.by_method(where)
         pairs, second = _to_compare([numbers.read_files(case, values) for case in case_of.values()], methods)
         drawn = [sample for pair in pairs if pair for sample in pair]
-        # Without any value, the axis goes from −1 to 1.
+        # Without any value, the histograms go from −1 to 1.
         low, high = np.quantile(np.concatenate(drawn or [np.array([-1.0, 1.0])]), [0.005, 0.995])
         bins = np.linspace(low, high, 41) if high > low else np.linspace(low - 1, high + 1, 41)
         heights = []
@@ -39,18 +39,19 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
                 style.note(axis, text, corner=(1, 1), shift=(0, -1), color=style.MUTED, ha="right", va="top")
             if pair and all(map(len, pair)) and name not in naming.BASELINES:
-                scores = np.concatenate(pair)
-                positive = np.arange(len(scores)) < len(pair[0])  # the forgotten samples come first
-                areas[lookup.named(where, name, places)] = stats.auc(score=scores, positive=positive).value
+                positive = np.repeat([True, False], [*map(len, pair)])  # the forgotten samples, then the others
+                area = stats.auc(score=np.concatenate(pair), positive=positive)
+                areas[lookup.named(where, name, places)] = area.value
         for axis in panels:
-            axis.set_ylim(0, 1.3 * max(*heights, 0.0) or 1.0)  # 1 if no panel has a histogram
+            # 1.3 leaves room for the words at the top; the limit is 1 if no panel has a histogram.
+            axis.set_ylim(0, 1.3 * max(*heights, 0.0) or 1.0)
         if len(places) > 1:
             style.note(panels[0], lookup.label(where), (0, 1), shift=(0, 22), color=style.INK, size=8, weight="bold")
         style.note(panels[0], "forgotten", corner=(0, 1), shift=(3, -1), color=style.FORGET, va="top")
         style.note(panels[0], second, corner=(0, 1), shift=(3, -9), color=style.HELDOUT, va="top")
     figure.supxlabel("confidence in the label (φ)", fontsize=7.5)
     if len(areas) > 1:
-        least, *_, most = sorted(areas, key=lambda name: abs(areas[name] - 0.5))
+        least, *_, most = sorted(areas, key=lambda name: abs(areas[name] - 0.5))  # .5 is the AUC of guessing
         best = f"Confidence tells forgotten samples best after {most} (AUC {areas[most]:.2f})"
         figure.set_label(f"{best}, least after {least} ({areas[least]:.2f})")
     return figure
@@ -81,7 +82,7 @@ def values(files: dict[str, Any]) -> Pair:
     return phi[membership.forget], phi[membership.heldout]
 
 
-def _to_compare(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
+def _to_compare(pairs: list[Any], methods: list[str]) -> tuple[list[Any], str]:
     """Return a list with the two arrays of phi to draw for each method, and words for the second array.
 
     The second array is of the held-out samples. If no method has held-out samples, it is of the forgotten samples under
@@ -89,22 +90,23 @@ def _to_compare(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
 
     Parameters
     ----------
-    values
-        For each of ``methods``, its (forgotten, held-out) arrays, or None if it has no logits. None is returned for it
-        as well.
+    pairs
+        For each of ``methods``, its (forgotten, held-out) arrays; None for a method without logits, for which None is
+        returned as well.
     """
-    by_method = dict(zip(methods, values, strict=True))
+    by_method = dict(zip(methods, pairs, strict=True))
     retrained = by_method.get("retrain_control") or by_method.get("retrain")
-    if retrained is None or any(len(held_out) for _, held_out in filter(None, values)):
-        return values, "held out"
-    return [(pair[0], retrained[0]) if pair else None for pair in values], "forgotten, retrained"
+    if retrained is None or any(len(held_out) for _, held_out in filter(None, pairs)):
+        return pairs, "held out"
+    by_retrained, _ = retrained  # phi of the forgotten samples under the retrained models
+    return [pair and (pair[0], by_retrained) for pair in pairs], "forgotten, retrained"
 
 
 def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray, why: str) -> float:
-    """Draw the two arrays of a method as histograms; values outside the bins count in the outermost ones. Return the
-    largest density. An empty array is not drawn.
+    """Draw the two arrays of a method (phi of forgotten and of other samples) as histograms; values outside the bins
+    count in the outermost bins. Return the largest density. An empty array is not drawn.
 
-    If ``pair`` is None, the reason ``why`` is written, and 0 is returned.
+    If ``pair`` is None, the reason ``why`` is written, and 0 is returned. ``bins``: the edges of the bins, ascending.
     """
     axis.spines["left"].set_visible(False)
     axis.set_yticks([])

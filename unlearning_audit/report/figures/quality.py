@@ -33,12 +33,12 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         metric = numbers.main_metric([case for case in numbers.cases if lookup.place(case) == where])
         # Panels of one metric share their limits; those of Q and of the IC score, which are 1 at best, include 1.
         ends = reach.setdefault(metric, [1.0] if metric in ("q", "ic_score") else [])
-        before = len(ends)
-        _, retrained = sentences.reference(numbers, where, attack)
+        before = len(ends)  # unchanged below if no method of this panel has a number
+        _, retrained = sentences.reference(numbers, where, attack)  # the number of retraining
         if retrained.bounded:
             axis.axvspan(retrained.low, retrained.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
         for row, (name, case) in enumerate(numbers.by_method(where).items()):
-            cell = numbers.primary(case, attack)[1] if case else missing("")
+            _, cell = numbers.primary(case, attack) if case else ("", missing(""))  # of the main metric
             if cell.empty:
                 style.absent(axis, row, cell.flag if cell.flag in words.LOST else "no number")
                 continue
@@ -63,8 +63,8 @@ def finding(numbers: Numbers, attack: str) -> str:
     """Return a sentence that counts the methods whose interval of the main metric overlaps the interval of retraining,
     for each scenario and setting.
 
-    Baselines and methods without an interval do not count. "" if no interval of retraining is known, or if there are
-    more than three scenarios and settings.
+    References (none, retrain, …) and methods without an interval do not count. "" if no interval of retraining is
+    known, or if there are more than three scenarios and settings.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def finding(numbers: Numbers, attack: str) -> str:
     overlaps: dict[str, list[bool]] = {}  # scenario and setting → for each method, whether the intervals overlap
     for case in numbers.cases:
         if case["method"] not in naming.BASELINES:
-            where, cell = lookup.place(case), numbers.primary(case, attack)[1]
+            where, (_, cell) = lookup.place(case), numbers.primary(case, attack)
             _, retrained = sentences.reference(numbers, where, attack)
             if retrained.bounded and cell.bounded:
                 overlap = cell.low <= retrained.high and cell.high >= retrained.low
@@ -85,8 +85,8 @@ def finding(numbers: Numbers, attack: str) -> str:
 
 
 def frame(axis: "style.Axes", methods: list[str], title: str, label: str, ideal: float | None, nbins: int) -> None:
-    """Label a panel with one row for each method: names at the left, a line at the ``ideal`` value unless it is None,
-    at most ``nbins`` ticks, a title and an axis label."""
+    """Label a panel with one row for each method: the methods' names at the left, a line at the ``ideal`` value unless
+    it is None, at most ``nbins`` intervals between ticks, a title above and ``label`` below."""
     if ideal is not None:
         axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
     axis.set(title=title, xlabel=label)

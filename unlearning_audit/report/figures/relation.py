@@ -21,7 +21,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     panels have the same limits. The figure's label says whether the medians of both numbers rise together.
     """
     settings = order["figure"]
-    panels = _densities.grouped(numbers, settings["axis"])
+    panels = _densities.grouped(numbers, settings["axis"])  # title → [(label of a row, its case)]
     width = style.WHOLE if len(panels) > 1 else style.HALF
     figure, axes = style.panels(len(panels), height=2.0, columns=3, width=width)
     names = list(dict.fromkeys(name for lines in panels.values() for name, _ in lines))
@@ -43,6 +43,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     if drawn:
         x, y = zip(*drawn, strict=True)
         for axis in axes:
+            # A factor of 1.4 beyond the outermost points, so that they are not cut.
             axis.set(xlim=(min(x) / 1.4, max(x) * 1.4), ylim=(min(y) / 1.4, max(y) * 1.4))
     if len(medians) > 2:
         efficacies, probabilities = np.array(medians).T

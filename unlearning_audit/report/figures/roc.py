@@ -46,22 +46,23 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw each method's ROC curve under its strongest attack, or under the attack that the figure names, in a panel
     for each scenario.
 
-    A dotted line marks chance, and a grey area the FPR below the resolution. With more than `MOST` methods, only the
-    curves with the largest and the smallest area are named, and the others are grey; references keep their colours. The
-    figure's label names these two methods in the first scenario.
+    A dotted line marks chance, and a grey area the FPR too small to be measured. With more than `MOST` methods, only
+    the curves with the largest and the smallest area are named, and those of other methods are grey; references (none,
+    retrain, …) keep their colours. The figure's label names the methods with the largest and the smallest area in the
+    first scenario.
     """
     attack, methods = order["figure"]["attack"], lookup.methods(numbers.cases)
     places = lookup.places(numbers.cases)
     figure, axes = style.panels(len(places), height=2.7, columns=2, width=style.HALF * min(len(places), 2))
     colours = style.colours(order["methods"])
     for axis, where in zip(axes, places, strict=True):
-        finest = 1.0
+        finest = 1.0  # the smallest FPR of all curves in the panel
         best_curves = {name: _best(numbers, case, attack) for name, case in numbers.by_method(where).items()}
         areas = {name: curve.area for name, (curve, _) in best_curves.items() if curve and name not in naming.BASELINES}
         ranked = sorted(areas, key=areas.__getitem__)
         grey = set(ranked[1:-1]) if len(methods) > MOST else set()
-        if len(ranked) > 1 and where == places[0]:
-            least, most = naming.method(ranked[0]), naming.method(ranked[-1])
+        if len(ranked) > 1 and axis is axes[0]:  # the first panel
+            least, *_, most = map(naming.method, ranked)
             scenario = f" ({lookup.label(where)})" if len(places) > 1 else ""
             figure.set_label(f"Most is found after {most}, least after {least}{scenario}")
         for name, (best, why) in best_curves.items():
@@ -73,7 +74,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 text = f"{naming.method(name)}: {best.attack.replace('_', ' ')}"
                 line = {"color": colours[name], "label": text}
             axis.plot(best.fpr, best.tpr, lw=1.2, ls=(0, (3, 1.5)) if name == "retrain_control" else "-", **line)
-            finest = min(finest, float(best.fpr[0]))
+            finest = min(finest, float(best.fpr.min()))
         if grey:
             axis.plot([], [], color=style.GRID, label=naming.count(len(grey), "other method"))
         axis.set_title(lookup.label(where))
@@ -83,8 +84,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def _best(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> tuple[Curve | None, str]:
-    """Return the ROC curve of a case with the largest area over the logarithm of the FPR, and words that stand in place
-    of a missing curve.
+    """Return a case's ROC curve of the strongest attack, the one with the largest area over the logarithm of the FPR,
+    and words that stand in place of a missing curve.
 
     The curve is None if the scenario lacks the method (``case`` is None), if the method failed, or if there are no
     scores. Only curves of ``attack`` count, or the curves of all attacks if ``attack`` is "".
@@ -112,6 +113,7 @@ def curves(files: dict[str, Any]) -> list[Curve]:
     """
     case = Evaluation(files["data"], files["splits"], [], [], scores_file=files["scores"])
     target = case.membership[case.target]
+    # (attack, form) → (scores, decisions); a curve needs no decisions.
     candidates = (curve("/".join(key), score, target) for key, (score, _) in case.scores.items())
     return [candidate for candidate in candidates if candidate]
 
@@ -120,8 +122,8 @@ def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
     """Return the ROC curve of one attack, mean over the target models. Forgotten samples are the positive ones,
     held-out samples the negative ones.
 
-    Models without samples of both kinds are left out. None if no model remains, or if a forgotten or held-out sample
-    has no score.
+    Models without forgotten or without held-out samples of positive weight are left out. None if no model remains, or
+    if a forgotten or held-out sample has no score.
 
     Parameters
     ----------
@@ -145,30 +147,37 @@ def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
 
 
 def largest_tpr(of_positive: Weighted, of_negative: Weighted, fpr: np.ndarray) -> np.ndarray:
-    """Return the largest TPR with FPR at most each of ``fpr``, over all rules score ≥ threshold: float64 [points].
+    """Return, for each entry of ``fpr``, the largest TPR of a threshold whose FPR is at most that entry: float64
+    [points]. A sample counts as forgotten if its score is at least the threshold.
 
-    ``of_positive`` and ``of_negative`` are scores and their weights, float [n] each.
+    ``of_positive`` and ``of_negative`` are (scores, weights) of forgotten and of held-out samples, float [n] each.
     """
     from sklearn.metrics import roc_curve
 
-    score, weight = (np.concatenate(parts) for parts in zip(of_positive, of_negative, strict=True))
-    is_positive = np.arange(len(score)) < len(of_positive[0])
+    score, weight = (np.concatenate(arrays) for arrays in zip(of_positive, of_negative, strict=True))
+    is_positive = np.repeat([True, False], [len(scores) for scores, _ in (of_positive, of_negative)])
     rates, tpr, _ = roc_curve(is_positive, score, sample_weight=weight, drop_intermediate=False)
+    # The factor 1 + 1e-9 lets a rate that equals an entry of ``fpr`` up to rounding count.
     return np.asarray(tpr[np.searchsorted(rates, fpr * (1 + 1e-9), "right") - 1])
 
 
 def _furnish(axis: "style.Axes", finest: float, attack: str) -> None:
-    """Draw the axes of a panel, the line of chance, the region of FPR below ``finest`` that samples cannot resolve, and
-    the names of the curves.
+    """Draw the logarithmic scales of a panel, the line of chance, the region of FPR that is too small for the number of
+    samples, and the names of the curves.
 
-    If ``finest`` is 1, there is no curve: a sentence says why. ``attack``: the attack that the figure names, or "".
+    Parameters
+    ----------
+    finest
+        The smallest FPR of a curve in the panel. 1 means that there is no curve; a sentence then says why.
+    attack
+        The attack that the figure names, or "".
     """
     if finest == 1:
         axis.set(xticks=[], yticks=[])
         why = f"no scores of {attack}" if attack else "no scores: the protocol asks no attack"
         style.nothing(axis, f"{why}, or every method failed")
         return
-    low = finest / 1.7
+    low = finest / 1.7  # leaves a strip for the words "not resolved"
     style.rate_axes(axis, low)
     axis.set_xlabel("false positive rate")
     axis.axvspan(low, finest, color=style.GRID, alpha=0.6, lw=0, zorder=0)

@@ -13,12 +13,12 @@ LEVELS = {"retrain": "--", "none": ":"}
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw how methods change along the steps of unlearning: a panel for each attack, and for each value that result
-    files give of forgotten samples.
+    """Draw how methods change along the steps of unlearning: a panel for each attack, and one for each value that
+    result files give of forgotten samples.
 
-    Each method is a line, with its 95 % interval if every step has one. Horizontal lines show retrained models (dashed,
-    with their interval) and models before unlearning (dotted). The figure's label counts the lines that end within the
-    interval of retrained models.
+    Each method is a line, with its 95 % interval if every step has an interval. Horizontal lines show retrained models
+    (dashed, with their interval) and models before unlearning (dotted). The figure's label counts the lines that end
+    within the interval of retrained models.
     """
     places = {where: trajectories(numbers, where) for where in lookup.places(numbers.cases)}
     panels = [(where, metric, role) for where, lines in places.items()
@@ -39,13 +39,13 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 axis.fill_between(steps, low, high, color=palette[name], alpha=0.15, lw=0)
             values = [cell.value for cell in cells]
             axis.plot(steps, values, color=palette[name], marker="o", ms=3, label=naming.method(name), clip_on=False)
-        levels = [case for case in numbers.cases if lookup.place(case) == where and case["method"] in LEVELS]
-        for case in levels:
-            cell = numbers.cell(case, metric, role=role)
-            if not cell.empty:
-                axis.axhline(cell.value, color=style.INK, lw=0.8, ls=LEVELS[case["method"]], zorder=0)
-                if case["method"] == "retrain" and cell.bounded:
-                    ends = [numbers.cell(line[-1][1], metric, role=role) for line in lines.values()]
+        levels = {method: numbers.by_method(where).get(method) for method in LEVELS}
+        for method, case in levels.items():
+            if case and not (cell := numbers.cell(case, metric, role=role)).empty:
+                axis.axhline(cell.value, color=style.INK, lw=0.8, ls=LEVELS[method], zorder=0)
+                if method == "retrain" and cell.bounded:
+                    lasts = [case for *_, (_, case) in lines.values()]  # the case at the last step of each line
+                    ends = [numbers.cell(last, metric, role=role) for last in lasts]
                     reached += [cell.low <= end.value <= cell.high for end in ends if not end.empty]
                     axis.axhspan(cell.low, cell.high, color=style.INK, alpha=0.08, lw=0, zorder=0)
         title = metric.partition("_")[2].replace("_", " ")  # without "auc_" or "reading_"
@@ -71,12 +71,12 @@ def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tup
         for row in numbers.of_metric(case, "unlearning_step"):
             step = round(row.value)
             lines.setdefault(case["method"].removesuffix(f"_step{step}"), []).append((step, case))
-    return {name: sorted(line, key=lambda item: item[0]) for name, line in lines.items()}
+    return {name: sorted(line, key=lambda point: point[0]) for name, line in lines.items()}  # by step
 
 
 def _metrics(numbers: Numbers, cases: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return (metric, role of samples) for each panel, at most `MOST`: first the AUCs of attacks, with the role "",
-    then values that result files give of forgotten samples (metrics "reading_…")."""
+    """Return (metric, role of its samples) for each panel, at most `MOST` panels: first the AUCs of attacks, which have
+    the role "", then the values that result files give of forgotten samples (metrics "reading_…")."""
     rows = [row for case in cases for row in numbers.rows_of(case)]
     attacks = [(row.metric, "") for row in rows if row.metric.startswith("auc_")]
     readings = [(row.metric, row.role) for row in rows if row.metric.startswith("reading_") and row.role == "forget"]

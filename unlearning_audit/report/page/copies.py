@@ -9,9 +9,9 @@ from unlearning_audit.store.files import read_json
 def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a row for every scenario and setting with numbers of exact copies.
 
-    ``groups``: groups of equal samples; ``pairs``: pairs of equal training and test samples; and how many forgotten and
-    held-out samples there are and have a copy, such as ``forgotten_kept``, summed over the splits of all batches of
-    models.
+    ``groups``: the number of groups of equal samples; ``pairs``: the number of pairs of equal training and test
+    samples; further counts, summed over the splits of all batches of models: how many samples were forgotten or held
+    out, and how many of them have a copy, such as ``forgotten_kept``.
 
     Parameters
     ----------

@@ -56,15 +56,15 @@ def _square(judged: Judged, line: Line) -> dict[str, Any]:
         "why": line.decides,
         "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
         "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
-        "worth": [{"label": decisions.label(name), "text": decisions.spelled(gap, 3)}
+        "worth": [{"label": decisions.label(name), "text": decisions.spelled(gap, least=3)}
                   for name, gap in gaps.items() if name in words.UTILITY],
         "rows": [{name: _plain(gap[name]) for name in FIELDS} for gap in gaps.values()],
     }  # fmt: skip
 
 
 def _reference(row: dict[str, Any]) -> str:
-    """Return a sentence on the verdict of a reference (none, retrain or the control), for which `sentences.method`
-    returns "": why the verdict is open, or its state and p-value."""
+    """Return a sentence on the verdict of a reference (none, retrain or the control): why the verdict is open, or its
+    state and p-value. ``row``: its row of verdicts.csv."""
     if row["verdict"] in (decide.FAILED, decide.INCONCLUSIVE, *decide.STATES) or math.isnan(row["distance"]):
         return str(row["note"])
     return f"{words.state(row['verdict']).word}, {decisions.probability(row['p_holm'])}"
@@ -75,7 +75,7 @@ def _nearest(judged: Judged) -> str:
     ranking, leaders = judged.ranking(), judged.leaders()
     if len(ranking) < 2:
         return ""
-    metric = decisions.label(ranking[0]["metric"])
+    metric = decisions.label(ranking[0]["metric"])  # all rows are by one metric
     if not leaders:
         return f"None of {len(ranking)} methods is proven to be nearer to retraining than another by {metric}, at 95 %."
     names, verb = words.joined([*map(naming.method, leaders)], "or"), "is" if len(leaders) == 1 else "may be"

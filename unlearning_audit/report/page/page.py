@@ -106,7 +106,8 @@ def _first_screen(
         (method, "scenario|setting") → its recognised records.
     """
     answers = answer.answers(numbers, judgements)
-    # The first screen shows the scenario with methods that has the most systems, if possible one whose checks passed.
+    # The first screen shows, of the scenarios with methods, the one that most systems of evaluation judge, if possible
+    # one whose checks passed.
     with_methods = [column for column in answers if column.lines]
     passed = [column for column in with_methods if column.passed]
     shown = max(passed or with_methods, key=lambda column: len(column.judges), default=None)
@@ -143,7 +144,7 @@ def about(plugin: str, file: str | None) -> str:
         return ""
     path = Path(file) if file else registry.source_file("methods", plugin)
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+    return next(iter((ast.get_docstring(ast.parse(text)) or "").splitlines()), "")
 
 
 def paragraphs(text: str) -> list[str]:
@@ -153,12 +154,12 @@ def paragraphs(text: str) -> list[str]:
 
 
 def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return for a table the settings that all scenarios share, and the settings that differ, with their value in each
-    scenario.
+    """Return for a table the settings that all scenarios share, and the settings that differ between scenarios, with
+    their value in each.
 
     The options of methods and attacks are settings, and so are the lists of their names. An option differs only if two
-    scenarios that use the method or attack have different values; elsewhere, its value is "". Any other setting that a
-    scenario lacks is "—".
+    scenarios that use the method or attack have different values; in scenarios that do not use it, its value is "". Any
+    other setting that a scenario lacks is "—".
     """
     flat = []  # for each scenario, dotted name → value as text
     for scenario in scenarios:

@@ -26,7 +26,7 @@ class Card(NamedTuple):
     tokens
         Parts of its passage, or its values, each with a level of surprise from 0 to 4, and a note.
     words
-        About the record.
+        What is known of the record: sample, label, person, score and p-value.
     """
 
     picture: str

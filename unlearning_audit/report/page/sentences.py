@@ -24,9 +24,9 @@ class Check(NamedTuple):
     Parameters
     ----------
     value
-        The number it rests on.
+        The number on which the statement rests; "" if the check was not made.
     text
-        What follows from it.
+        What follows from the number.
     tone
         "good", "bad" or "" (open).
     """
@@ -47,8 +47,8 @@ class State(NamedTuple):
 
 
 def checks(judged: Judged) -> dict[str, Check]:
-    """Return name of a check, as in `words.CHECKS` → its statement on one scenario and setting. The check of each name
-    is made on the reference at the same position in `CHECKED`."""
+    """Return name of a check, a key of `words.CHECKS` → the statement on it in one scenario and setting. Each check is
+    of one reference: retraining, a second retraining, and doing nothing."""
     return {name: _check(judged, method) for name, method in zip(words.CHECKS, CHECKED, strict=True)}
 
 
@@ -56,7 +56,7 @@ def state(judged: Judged) -> State:
     """Return whether the checks of one scenario and setting passed, with a sign, a reason and a sentence.
 
     There are three checks: retraining is like retraining, two groups of retrained models agree, and doing nothing is
-    detected. A check has the tone "good", "bad" (failed) or "" (open), and no value if it was not made.
+    detected. A check has the tone "good" (passed), "bad" (failed) or "" (open), and no value if it was not made.
     """
     perfect, agree, detected = checks(judged).values()
     differ, nothing = words.REASONS[decide.YARDSTICKS_DISAGREE], words.REASONS[decide.NOTHING_TO_FIND]
@@ -74,8 +74,8 @@ def state(judged: Judged) -> State:
 
 
 def wrong(numbers: Numbers, case: dict[str, Any]) -> list[str]:
-    """Return one sentence if the method of a case failed. Otherwise, return a sentence on every attack or metric that
-    failed, on every doubt about the models, and on a method that changed nothing."""
+    """Return one sentence if the method of a case failed. If it did not, return a sentence on every attack or metric
+    that failed, on every doubt about the models, and on a method that changed nothing."""
     name = naming.method(case["method"])
     if failure := numbers.failure(case):
         return [f"{name} failed: {failure}"]
@@ -90,14 +90,15 @@ def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
 
     The control is preferred, because it is independent of the models that metrics compare with. If the control's
     interval is more than 1.5 times as wide as that of retrain, retrain is returned: the control of a protocol may have
-    only half of the models. If neither has a number, the result is "" and an empty cell.
+    only half of the models. If neither of the two has a number, the result is "" and an empty cell.
     """
     cases = {name: lookup.find_case(numbers.cases, where, name) for name in YARDSTICKS}
-    cells = [(name, numbers.primary(case, attack)[1]) for name, case in cases.items() if case]
-    cells = [(name, cell) for name, cell in cells if not cell.empty]
-    if len(cells) == 2 and _width(cells[0][1]) > 1.5 * _width(cells[1][1]):
-        cells.reverse()  # retrain first
-    return cells[0] if cells else ("", lookup.missing("the scenario has no retrained models"))
+    found = [(name, numbers.primary(case, attack)) for name, case in cases.items() if case]
+    cells = [(name, cell) for name, (_, cell) in found if not cell.empty]
+    widths = [cell.high - cell.low if cell.bounded else math.inf for _, cell in cells]  # control first, then retrain
+    if len(cells) == 2 and widths[0] > 1.5 * widths[1]:
+        cells.reverse()
+    return next(iter(cells), ("", lookup.missing("the scenario has no retrained models")))
 
 
 def method(numbers: Numbers, judged: Judged, case: dict[str, Any]) -> str:
@@ -153,10 +154,11 @@ def _sentence(judged: Judged, row: dict[str, Any]) -> str:
 
 
 def _against(row: dict[str, Any]) -> str:
-    """Return how a method compares with doing nothing: worse, not distinguishable, or better.
+    """Return how a method compares with doing nothing: worse, not distinguishable, or better. ``row``: its row of
+    verdicts.csv.
 
     A better method is described by the share of traces that it removes, unless it is over-unlearned or the share is
-    undefined. "" if the two were not compared.
+    undefined. "" if the method and doing nothing were not compared.
     """
     if row["against_none"] == decide.WORSE:
         return "worse than doing nothing"
@@ -171,7 +173,8 @@ def _against(row: dict[str, Any]) -> str:
 
 def _broken(judged: Judged, method: str) -> str:
     """Return how far the utility of a damaged model is from that of retraining, for each measure of utility by which
-    the model counts as broken: as points below, or as a factor on a log scale. "" if there is no such measure."""
+    the model counts as broken: in points below or, for a measure on a log scale, as a factor. "" if there is no such
+    measure."""
     distances, losses = judged.by_metric(method), []
     for name, measure in words.UTILITY.items():
         gap = distances.get(name)
@@ -185,11 +188,12 @@ def _broken(judged: Judged, method: str) -> str:
 
 
 def _check(judged: Judged, method: str) -> Check:
-    """Return the statement on whether a reference compares with retraining as it should.
+    """Return the statement on whether a reference (``method``) compares with retraining as it should.
 
-    The models before unlearning ("none") must be distinguishable from retraining, on the side of more traces. Retrained
-    models must not be distinguishable from other retrained models; if their interval does not lie within the margin,
-    the check is open. Without a verdict or a p-value, the check was not made, and the text says why.
+    The models before unlearning ("none") must be distinguishable from retraining, in the direction of more traces.
+    Retrained models must not be distinguishable from other retrained models; if the interval of their distance does not
+    lie within the margin, the check is open. Without a verdict or a p-value, the check was not made, and the text says
+    why.
     """
     name, row, distance = naming.method(method), judged.verdicts.get(method), judged.main_distance(method)
     value = "" if distance is None else decisions.spelled(distance)
@@ -212,8 +216,3 @@ def _check(judged: Judged, method: str) -> Check:
     if distance["distance"] > 0 or decide.OTHER_SIDE in row["note"]:
         return Check(value, text, "good")
     return Check(value, f"{text}: {sensitivity.FAR_NONE}", "bad")
-
-
-def _width(cell: Cell) -> float:
-    """Return the width of a cell's interval, infinite without one."""
-    return cell.high - cell.low if cell.bounded else math.inf

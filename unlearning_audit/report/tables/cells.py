@@ -16,7 +16,8 @@ TONES: dict[bool | None, tuple[str, str]] = {True: ("∈", "good"), False: ("∉
 
 
 class Ask(NamedTuple):
-    """What a column shows: one metric, under one attack ("" as in `Numbers.cell`), and which of its rows."""
+    """What a column shows: one metric, under one attack ("" for the metric's preferred one), and the fields that select
+    its row (``where``), such as the role of samples."""
 
     metric: str
     attack: str
@@ -30,8 +31,8 @@ def columns_of(numbers: Numbers, settings: dict[str, Any]) -> list[Column]:
     """Return the columns of a table: for each scenario and setting, the combinations of metric, attack and role of
     samples (``where``) that the table's ``settings`` list.
 
-    Combinations without a row in a scenario and setting are left out; if none has a row there, the first is kept, to
-    show the reason.
+    Combinations without a row in a scenario and setting are left out; if no combination has a row there, the first one
+    is kept, so that its cells show the reason.
     """
     lists = [listed(settings[name]) for name in ("metric", "attack", "where")]
     asks = [Ask(metric, attack, place(where)) for metric, attack, where in itertools.product(*lists)]
@@ -45,13 +46,14 @@ def columns_of(numbers: Numbers, settings: dict[str, Any]) -> list[Column]:
 
 
 def listed(value: object) -> list[Any]:
-    """Return a field of a table as a list; it may be a single value."""
+    """Return a field of a study's table as a list: a list unchanged, a single value as a list of one."""
     return value if isinstance(value, list) else [value]
 
 
 def place(where: dict[str, Any]) -> lookup.Where:
     """Convert ``where``, the fields by which a study's table picks rows of a metric (name → value), to (name, value)
-    pairs in the order of `Row.place`; fields with empty values are dropped."""
+    pairs in the order in which rows have them; fields with empty values are dropped."""
+    # `Row` puts its fields in order; this row has no metric and is used only for that.
     return Row("", **{name: value for name, value in where.items() if value not in ("", None)}).place
 
 
@@ -87,9 +89,9 @@ class Measured:
     def entries(self, places: int, digits: int, *, bare: bool = False) -> list[Entry]:
         """Return three cells: our number, the paper's, and the difference.
 
-        The paper's number has ``places`` decimals, the others have ``digits``. In the third cell, a sign says whether
-        our interval contains the paper's number, and a colour too if both experiments are alike. ``bare`` leaves our
-        interval out, and so does a standard deviation, which replaces it.
+        The paper's number has ``places`` decimals; ours and the difference have ``digits``. In the third cell, a sign
+        says whether our interval contains the paper's number, and a colour says so too if both experiments are alike.
+        ``bare`` leaves our interval out. A standard deviation over models takes the interval's place.
         """
         ours, paper = entry(self.cell, digits, bare=bare or not self.spread.empty), entry(self.paper, places)
         sign, tone = TONES.get(published.inside(self.cell, self.paper, places), ("", ""))
@@ -102,8 +104,8 @@ class Measured:
         ]  # fmt: skip
 
     def record(self, ask: Ask, places: int) -> dict[str, Any]:
-        """Return the full numbers as a row of the csv, with the paper's number if the study names a paper's table.
-        ``places``: decimals of the paper's number."""
+        """Return the numbers in full as a row of the csv, with the paper's number if the study names a paper's table.
+        ``ask``: what the column shows; ``places``: decimals of the paper's number."""
         fields = cell_fields(self.cell, ask)
         if self.printed:
             inside = published.inside(self.cell, self.paper, places)
@@ -113,14 +115,16 @@ class Measured:
 
 
 def _with_spread(value: Entry, spread: Cell, digits: int) -> Entry:
-    """Return a cell with " ± " and a standard deviation after its text; unchanged if there is none."""
+    """Return the cell ``value`` with " ± " and a standard deviation (``spread``) after its text; unchanged if the
+    standard deviation is missing."""
     return value if spread.empty else replace(value, text=f"{value.text} ± {number(spread.value, digits)}")
 
 
 def digits_of(column: list[Measured]) -> tuple[int, int]:
-    """Return the decimals of one column: of the numbers that the paper prints, and of ours, at least as many.
+    """Return the decimals of one column: those of the numbers that the paper prints, and those of our numbers, which
+    are at least as many.
 
-    If our numbers get two significant digits (`SIGNIFICANT`), the paper's decimals have no influence.
+    The second is `SIGNIFICANT` if our numbers get two significant digits; the paper's decimals then have no influence.
     """
     printed = max((published.places(number.printed, number.case, number.cell) for number in column), default=0)
     ours = decimals(number.cell for number in column)
@@ -133,8 +137,8 @@ def beside(name: str) -> list[Head]:
 
 
 def difference(ask: Ask, asks: list[Ask]) -> str:
-    """Return the words that distinguish the column of ``ask`` from the other columns (``asks``) of its table: of
-    metric, attack and rows, the ones in which the columns differ. "" if it is the only column."""
+    """Return the words that distinguish the column of ``ask`` from the other columns (``asks``) of its table: the
+    metric, the attack or the samples, each only if columns differ in it. "" for a table of one column."""
     labels = (naming.meaning(ask.metric).display_name, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
     # In which of metric, attack and rows the columns differ.
     differ = [len({other[i] for other in asks}) > 1 for i in range(len(ask))]
@@ -142,25 +146,26 @@ def difference(ask: Ask, asks: list[Ask]) -> str:
 
 
 def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
-    """Return the name of a scenario and setting (``where``) in a table whose columns vary along ``axis``.
+    """Return the name of a scenario and setting (``where``) in a table whose columns vary one setting, ``axis``.
 
-    If ``axis`` is "scenario", or if the scenario does not vary along it, this is the label of scenario and setting.
-    Otherwise, the name has the scenario if there are several, then the values of the other axes, then the value of
-    ``axis``.
+    If ``axis`` is "scenario", or if the scenario does not vary that setting, this is the label of scenario and setting.
+    Otherwise, the name has the scenario if there are several, then the values of the other varied settings, then the
+    value of ``axis``.
     """
-    axes = next(case["axes"] for case in numbers.cases if lookup.place(case) == where)
+    case = next(case for case in numbers.cases if lookup.place(case) == where)  # every case of it has the same axes
     several = len({case["scenario"] for case in numbers.cases}) > 1
-    if axis == "scenario" or axis not in axes:
+    if axis == "scenario" or axis not in case["axes"]:
         return lookup.label(where)
-    rest = {name: value for name, value in axes.items() if name != axis}
-    parts = [where[0].replace("_", " ")] if several else []
+    rest = {name: value for name, value in case["axes"].items() if name != axis}
+    parts = [case["scenario"].replace("_", " ")] if several else []
     parts += [f"{name} = {naming.value(value)}" for name, value in rest.items()]
-    return ", ".join([*parts, naming.value(axes[axis])])
+    return ", ".join([*parts, naming.value(case["axes"][axis])])
 
 
 def method_fields(method: str, where: tuple[str, str]) -> dict[str, Any]:
-    """Return the fields of a table's csv that say of what a number is: scenario, setting and method."""
-    return {"scenario": where[0], "setting": where[1], "method": method}
+    """Return the fields of a table's csv that say of what a number is: scenario, setting (both from ``where``) and
+    method."""
+    return dict(zip(("scenario", "setting", "method"), (*where, method), strict=True))
 
 
 def cell_fields(cell: Cell, ask: Ask) -> dict[str, Any]:
@@ -172,5 +177,6 @@ def cell_fields(cell: Cell, ask: Ask) -> dict[str, Any]:
 
 
 def remarks(cell: Cell) -> str:
-    """Return the words for the flag of a cell, then its note; "" if it has neither."""
+    """Return what is remarked on a cell: that its method failed, diverged or changed nothing (its flag), then its note;
+    "" if it has neither."""
     return "; ".join(filter(None, [words.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note]))

@@ -25,7 +25,7 @@ def rows(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """Return the rows of ``cost.csv``. Raises ArtifactError as `cells.table` does."""
+    """Return the rows of ``cost.csv``. Raises ArtifactError if the file is missing or its columns are not valid."""
     text = ("stage", "node", "device", "processor")
     return cells.table(path, COLUMNS, text=text, whole=("models", "peak_memory_mib"))
 
@@ -33,9 +33,9 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 def ratios(
     ledger: list[dict[str, Any]], cases: list[dict[str, Any]]
 ) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """Return (scenario, setting, method) → (seconds of unlearning per model, their ratio to those of retraining).
+    """Return (scenario, setting, method) → (seconds of unlearning per model, their ratio to the seconds of retraining).
 
-    The ratio is NaN if nothing was retrained.
+    The ratio is NaN if nothing was retrained in that scenario and setting.
 
     Parameters
     ----------
@@ -48,13 +48,13 @@ def ratios(
     row_of = {(row["stage"], row["node"]): row for row in ledger}
     spent = {}
     for case in cases:
-        jobs = [row_of[Path(spec).parts[-3], Path(spec).parts[-2]] for spec in case["specs"]]
+        jobs = [row_of[stage, name] for *_, stage, name, _ in (Path(spec).parts for spec in case["specs"])]
         models = sum(row["models"] for row in jobs)
         spent[(*lookup.place(case), case["method"])] = sum(row["unlearn_seconds"] for row in jobs) / max(models, 1)
     times = {}
-    for where, seconds in spent.items():
-        retrain = spent.get((*where[:2], "retrain"), math.nan)
-        times[where] = (seconds, seconds / retrain if retrain else math.nan)
+    for (scenario, setting, method), seconds in spent.items():
+        retrain = spent.get((scenario, setting, "retrain"), math.nan)
+        times[scenario, setting, method] = (seconds, seconds / retrain if retrain else math.nan)
     return times
 
 
@@ -86,15 +86,15 @@ def _stages(ledger: list[dict[str, Any]]) -> Sheet:
 
 def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet:
     """Return the table of each method's time relative to retraining, with a column for each scenario. If a scenario
-    varies along an axis, a number is the mean over its settings."""
+    has several settings, a number is the mean over them."""
     times = ratios(ledger, cases)
     scenarios = list(dict.fromkeys(case["scenario"] for case in cases))
 
     def mean(scenario: str, method: str, *, ratio: bool) -> float | None:
-        """Return the mean of seconds, or of ratios to retraining, over a scenario's settings; None if the scenario does
-        not have the method."""
-        values = [pair[1] if ratio else pair[0] for (of_scenario, _, of_method), pair in times.items()
-                  if (of_scenario, of_method) == (scenario, method)]  # fmt: skip
+        """Return the mean of the seconds of a method in ``times``, or of their ratios to retraining (``ratio``), over a
+        scenario's settings; None if the scenario does not have the method."""
+        values = [to_retrain if ratio else seconds for (of_scenario, _, of_method), (seconds, to_retrain)
+                  in times.items() if (of_scenario, of_method) == (scenario, method)]  # fmt: skip
         return sum(values) / len(values) if values else None
 
     lines = [Line(naming.method(method), [_ratio(mean(scenario, method, ratio=True), method) for scenario in scenarios])
@@ -136,8 +136,8 @@ def _row(node: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> list[Entry]:
-    """Return the cells of one stage: jobs, models, time, time per model and peak memory in MiB or GiB. Models that are
-    None or 0, and memory that is None, are "", and so is the time per model without models."""
+    """Return the cells of one stage: jobs, models, time, time per model and peak memory in MiB or GiB. Without models
+    (None or 0), their number and the time per model are ""; without memory (None), its cell is ""."""
     count, per_model = (str(models), duration(seconds / models)) if models else ("", "")
     memory = ""
     if peak is not None:
@@ -146,13 +146,14 @@ def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> l
 
 
 def _slow(ratio: float, method: str) -> bool:
-    """Return whether the competition would reject a method for its time."""
+    """Return whether the competition of which `LIMIT` is a rule would reject a method for its time. ``ratio``: its time
+    relative to retraining."""
     return ratio > LIMIT and method not in naming.BASELINES
 
 
 def _ratio(ratio: float | None, method: str) -> Entry:
-    """Return the cell of a method's time relative to retraining: empty for None, a dash with a reason for NaN, and with
-    a warning if the method is too slow."""
+    """Return the cell of a method's time relative to retraining: empty for None, a dash with a reason for NaN, else the
+    number, with a warning if the method is too slow."""
     if ratio is None:
         return Entry("")  # the scenario does not have this method
     if math.isnan(ratio):

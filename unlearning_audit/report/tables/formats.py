@@ -70,8 +70,8 @@ def _md(text: str) -> str:
 
 
 def _tex(text: str) -> str:
-    """Escape text so that LaTeX prints it as it is. Empty braces go before a bracket at its start, which would be read
-    as a length after the end of the row above."""
+    """Escape text so that LaTeX prints it as it is. If text begins with a bracket, empty braces go before it, because
+    LaTeX would read a bracket after the end of a row as a length."""
     escaped = "".join(TEX.get(character, character) for character in text)
     return "{}" + escaped if text.startswith("[") else escaped
 
@@ -81,10 +81,8 @@ def spans(sheet: Sheet) -> list[tuple[str, int, int]]:
     from left to right, for the line above the column names. Columns count from 1, which is the column of labels."""
     runs: list[tuple[str, int, int]] = []
     for column, head in enumerate(sheet.heads, start=2):
-        if runs and runs[-1][0] == head.group:
-            runs[-1] = (head.group, runs[-1][1], runs[-1][2] + 1)
-        else:
-            runs.append((head.group, column, 1))
+        group, first, count = runs.pop() if runs and runs[-1][0] == head.group else (head.group, column, 0)
+        runs.append((group, first, count + 1))  # a run is continued, or a new one begins
     return runs
 
 

@@ -13,8 +13,14 @@ BOUND = "lower_bound"
 
 
 def sheets_of(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
-    """Return the tables that one job writes: the headline, or the table of one entry of a study's ``tables`` in its
-    layout. ``order``: the job's settings, as `workflow.parameters.table` returns them."""
+    """Return the tables that one job writes: the headline tables, or the table of one entry of a study's ``tables`` in
+    the entry's layout.
+
+    Parameters
+    ----------
+    order
+        The job's settings, as `workflow.parameters.table` returns them; ``table`` is the entry, None for the headline.
+    """
     settings = order["table"]
     if settings is None:
         return headline.sheets(numbers, order)
@@ -47,37 +53,38 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     # Metric → decimals of the paper's numbers, and of ours; columns of one metric have the same.
     digits = {}
     for metric in dict.fromkeys(ask.metric for _, ask in columns):
-        of_metric = [number for (column, _), number in measured.items() if column[1].metric == metric]
+        of_metric = [number for ((_, ask), _), number in measured.items() if ask.metric == metric]
         digits[metric] = parts.digits_of(of_metric)
     lines, records = [], []
     for name in methods:
         entries: list[Entry] = []
         for column in columns:
             (where, ask), number = column, measured[column, name]
-            cells = number.entries(*digits[ask.metric])
+            paper_digits, our_digits = digits[ask.metric]
+            cells = number.entries(paper_digits, our_digits)
             # Our number, the paper's number and the difference; or our number alone if the paper lacks this column.
             entries += cells if column in with_paper else cells[:1]
-            records.append({**parts.method_fields(name, where), **number.record(ask, digits[ask.metric][0])})
+            records.append({**parts.method_fields(name, where), **number.record(ask, paper_digits)})
         lines.append(Line(naming.method(name), entries))
     footer, more = _footer(numbers, settings["footer"], columns, printed, with_paper)
-    heads = _heads(numbers, settings, columns, with_paper, bool(printed))
+    heads = _heads(numbers, settings, columns, with_paper, names_paper=bool(printed))
     reading = parts.reading(list(digits))
     return Sheet(order["name"], settings["title"], reading, "method", heads, lines, records + more, footer)
 
 
 def _heads(
-    numbers: Numbers, settings: dict[str, Any], columns: list[parts.Column], with_paper: set[Any], printed: bool
+    numbers: Numbers, settings: dict[str, Any], columns: list[parts.Column], with_paper: set[Any], names_paper: bool
 ) -> list[Head]:
     """Return the heads of all columns: one for each column, and three for a column in ``with_paper``, which also shows
     the paper's number and the difference.
 
-    ``printed``: whether the study names a paper's table; columns without the paper's numbers then have a footnote.
+    ``names_paper``: whether the study names a paper's table; columns without the paper's numbers then have a footnote.
     """
     heads = []
     group = naming.axis(settings["columns"]) if settings["columns"] != "scenario" else ""
     asks = list(dict.fromkeys(ask for _, ask in columns))
     several = len({where for where, _ in columns}) > 1
-    notes = (words.UNPRINTED,) if printed else ()
+    notes = (words.UNPRINTED,) if names_paper else ()
     for where, ask in columns:
         # A column is named by its scenario and setting, and by what it asks for, each only if columns differ in it.
         place, difference = parts.place_name(numbers, settings["columns"], where), parts.difference(ask, asks)
@@ -121,7 +128,8 @@ def _footer(
         entries: list[Entry] = []
         for i, (where, ask) in enumerate(columns):
             shown = [Entry("")] * 3
-            if i == 0 or columns[i - 1][0] != where:  # the first column of a scenario and setting
+            # The first column of a scenario and setting; a column is (scenario and setting, what it shows).
+            if i == 0 or columns[i - 1][0] != where:
                 number = cells[where]
                 shown = number.entries(paper_digits, our_digits, bare=True)
                 if number.paper.empty:

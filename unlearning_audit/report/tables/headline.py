@@ -16,7 +16,8 @@ NO_DECISIONS = Decisions()
 def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
     """Return the headline tables of a study, one for each protocol, because protocols give different numbers.
 
-    With the study's margins of utility (``margins`` of ``order``), the footnote on broken models states these.
+    ``margins`` of ``order`` are how much utility a model may lose before it counts as broken. If they are given, the
+    footnote on broken models states them.
     """
     judged, made = decisions.read(order.get("comparisons", [])), []
     margins, flags = order.get("margins"), {}
@@ -35,8 +36,9 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
     """Return the headline table of ``cases``: a line for each method of each scenario, and a column for each quantity
     that metrics declare for this table and of which one of the cases has a row.
 
-    On swapped pairs that have Q, the columns of other systems (``besides``) are left out. A column without any value is
-    dropped; if no column has one, all are kept, because their cells say why.
+    On swapped pairs that have Q, the columns that metrics declare as ``besides``, of other systems of evaluation, are
+    left out. A column without any value is dropped; if no column has a value, all are kept, because their cells say
+    why.
 
     Parameters
     ----------
@@ -69,15 +71,15 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
         flags = _flags(numbers, case, judged)
         lines.append(Line(naming.method(case["method"]), body, flags, section=lookup.label_of(case)))
     heads = [Head(column.head, column.group) for _, column in columns]
-    main = naming.meaning(next(iter(columns), ("",))[0])
+    main = naming.meaning(next((metric for metric, _ in columns), ""))
     reading = f"{main.display_name}: {main.reading}" if main.reading else ""
     reading = words.HEADLINE if main.name == "q" else reading
     return Sheet("headline", "Headline", reading, "method", heads, lines, records)
 
 
 def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[str, ...]:
-    """Return the footnotes of a method: that it failed or its models diverged, with the reason; or that it changed
-    nothing; or that its models are broken. () for none of these."""
+    """Return the footnotes of the method of a ``case``: that it failed or its models diverged, with the reason; or that
+    it changed nothing; or that its models are broken. () if none of these is so."""
     if failure := numbers.failure(case):
         diverged = numbers.lost(case) == words.DAMAGED.word
         return (typeset.DIVERGED if diverged else typeset.FAILED), failure
@@ -88,5 +90,6 @@ def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[s
 
 
 def _place(column: Column) -> lookup.Where:
-    """Return the fields that select the rows of a declared column: the role of its samples, or none."""
+    """Return the fields by which rows of a declared column are selected, as (name, value) pairs: the role of its
+    samples, or () if it declares none."""
     return (("role", column.role),) if column.role else ()

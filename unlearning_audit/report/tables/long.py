@@ -16,8 +16,8 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     each scenario and setting, a column for each quantity.
 
     Where the paper prints a quantity, the paper's number and the difference stand beside ours. If a metric has a
-    standard deviation over models, that replaces the interval ("0.55 ± 0.10"), for our number and for the paper's. The
-    csv has both.
+    standard deviation over models, it is shown in place of the interval ("0.55 ± 0.10"), for our number and for the
+    paper's. The csv has the standard deviation and the interval.
 
     Parameters
     ----------
@@ -37,10 +37,10 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     # The quantities that the paper prints.
     with_paper = {ask for (_, _, ask), number in measured.items() if not number.paper.empty}
     # Quantity → decimals of the paper's numbers, and of ours.
-    digits = {ask: cells.digits_of([number for key, number in measured.items() if key[2] == ask]) for ask in asks}
+    digits = {ask: cells.digits_of([number for (*_, of), number in measured.items() if of == ask]) for ask in asks}
     lines, records = [], []
     for name, where in itertools.product(methods, places):
-        if (name, where, asks[0]) not in measured:
+        if (name, where, asks[0]) not in measured:  # the scenario does not have the method
             continue
         entries: list[Entry] = []
         for ask in asks:
@@ -52,18 +52,18 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
             records.append({**record, "published_sd": number.paper_spread.value} if printed else record)
         label = cells.place_name(numbers, settings["columns"], where)
         lines.append(Line(label, entries, section=naming.method(name)))
-    heads = [head for ask in asks for head in _heads(ask, asks, ask in with_paper, bool(printed))]
+    heads = [head for ask in asks for head in _heads(ask, asks, beside=ask in with_paper, names_paper=bool(printed))]
     reading = cells.reading(list(dict.fromkeys(ask.metric for ask in asks)))
     return Sheet(order["name"], settings["title"], reading, naming.axis(settings["columns"]), heads, lines, records)
 
 
-def _heads(ask: Ask, asks: list[Ask], beside: bool, printed: bool) -> list[Head]:
-    """Return the heads of the columns of one quantity: one, or three if the paper's number and the difference stand
-    ``beside`` it.
+def _heads(ask: Ask, asks: list[Ask], *, beside: bool, names_paper: bool) -> list[Head]:
+    """Return the heads of the columns of one quantity, ``ask`` among all ``asks`` of the table: one head, or three if
+    the paper's number and the difference stand ``beside`` it.
 
-    ``printed``: whether the study names a paper's table; a quantity without the paper's numbers then has a footnote.
+    ``names_paper``: whether the study names a paper's table; a quantity that it does not print then has a footnote.
     """
     name = cells.difference(ask, asks) or naming.meaning(ask.metric).display_name
     if beside:
         return cells.beside(name)
-    return [Head(name, notes=(words.UNPRINTED,) if printed else ())]
+    return [Head(name, notes=(words.UNPRINTED,) if names_paper else ())]

@@ -22,14 +22,17 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 
 
 def metrics(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the names of all metrics; those that are evaluated on other models than the rest come last."""
+    """Return the names of all metrics; metrics that are evaluated on other models than most metrics come last."""
     names, last = dict.fromkeys(row["metric"] for row in rows), elsewhere(rows)
     return [*(name for name in names if name not in last), *(name for name in names if name in last)]
 
 
 def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the names of metrics that are evaluated on other models than the rest: none of their properties is of the
-    scenario that represents this property (`common_scenario`)."""
+    """Return the names of metrics that are evaluated on other models than most metrics.
+
+    One scenario represents each property of metrics (`common_scenario`). A metric is returned if none of its properties
+    was evaluated in the scenario that represents that property.
+    """
     row_of = overview(rows)  # (metric, property) → row
     usual = {quality: common_scenario(rows, quality) for _, quality in row_of}
     on_usual_models = {metric for (metric, quality), row in row_of.items() if row["scenario"] == usual[quality]}
@@ -37,15 +40,15 @@ def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def sheets(rows: list[dict[str, Any]]) -> list[Sheet]:
-    """Return the table of the properties of metrics, and the table of how every two metrics agree; without rows for a
-    table, it is left out."""
+    """Return the table of the properties of metrics, and the table of how every two metrics agree; a table for which
+    there are no rows is left out."""
     between = [row for row in rows if row["property"].startswith(WITH)]
     return ([_whole(rows)] if rows else []) + ([_between(between)] if between else [])
 
 
 def _between(rows: list[dict[str, Any]]) -> Sheet:
-    """Return a table with a line and a column for each metric: Kendall's τ between the rankings of methods by both.
-    Intervals are only in the csv.
+    """Return a table with a line and a column for each metric. A cell has Kendall's τ between the rankings of methods
+    by the metric of the line and by that of the column. Intervals are only in the csv.
 
     ``rows``: the rows of meta.csv (`read`) whose "property" is `WITH` and the name of another metric; "n" is the number
     of methods that both metrics rank.
@@ -67,14 +70,14 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
     """Return the table of the properties of metrics (power, separation, …): a line for each metric, a column for each
     property.
 
-    Each column shows one scenario, which its head names (`common_scenario`). If a metric has no value from that
-    scenario, its value from another scenario is shown, with a footnote which says that it is of other models. For a
-    metric all of whose values are of other scenarios (`elsewhere`), the footnote stands at its name instead. The last
-    property, "models", is a count and has no such footnote.
+    A column shows values from one scenario, which its head names and which is that of the other columns if possible. If
+    a metric has no value from that scenario, its value from another scenario is shown, with a footnote which says that
+    it is of other models. If all values of a metric are from other scenarios, the footnote stands once, at the metric's
+    name. The last property, "models", is a count and has no such footnote.
     """
     row_of = overview(rows)  # (metric, property) → row
     qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in row_of)]
-    places = {quality: decimals((_cell(row) for key, row in row_of.items() if key[1] == quality), least=2)
+    places = {quality: decimals((_cell(row) for (_, other), row in row_of.items() if other == quality), least=2)
               for quality in qualities} | {"models": 0}  # fmt: skip
     main = {quality: common_scenario(rows, quality) for quality in qualities}
     on_other_models, lines = elsewhere(rows), []
@@ -94,7 +97,7 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
 
 
 def _cell(row: dict[str, Any]) -> Cell:
-    """Return a row as a cell; a number of models has no interval."""
+    """Return the number in a row of the evaluation of metrics, with its interval; a number of models has none."""
     cell = Cell(row["value"], n=row["n"], note=row["note"])
     return cell if row["property"] == "models" else replace(cell, low=row["ci_low"], high=row["ci_high"])
 

@@ -41,13 +41,13 @@ def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tupl
     """Return the number that a paper prints for what ``cell`` measures in ``case``, and a remark on how the experiments
     differ.
 
-    If none or several match, the number is an empty cell with the reason. The remark begins with the note on the
-    printed number, if it has one, or with the fact that the paper prints absolute values.
+    If no printed number or several match, the number is an empty cell with the reason. The remark begins with the note
+    on the printed number, if it has one, or with the fact that the paper prints absolute values.
 
     Parameters
     ----------
     rows
-        The rows of one printed table, of which `fitting` finds the one that matches.
+        The rows of one printed table.
     """
     row, remark = fitting(rows, case, cell)
     if isinstance(row, str):  # why there is none
@@ -62,10 +62,10 @@ def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tup
     """Return the row of a printed table that matches ``cell`` in ``case``, and a remark on how the experiments differ
     ("" if they do not).
 
-    Metric and method must match, and so must the settings in `DEFINING` and on the study's axes, as far as the table
-    states them. Of the rows that remain, the one with the fewest other differences is taken. If no row matches, as is
-    always so for the retrained control, or if several with different values match equally well, a sentence that says
-    why stands in place of the row, and the remark is "".
+    Metric and method must match, and so must the settings in `DEFINING` and those that the study varies, as far as the
+    table states them. Of the rows that remain, the one with the fewest differences in other settings is taken. If no
+    row matches, or if several with different values match equally well, a sentence that says why stands in place of the
+    row, and the remark is "". No row matches the retrained control.
     """
     metric = _name(case, cell)
     rows = [row for row in rows if row["metric"] == metric]
@@ -87,17 +87,17 @@ def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tup
     if not rows:
         return "the paper prints no number at " + " and ".join(f"{name} = {required[name]}" for name in required), ""
     least = min(len(_differences(row, fields)) for row in rows)
-    best = [row for row in rows if len(_differences(row, fields)) == least]
-    if len({row["value"] for row in best}) > 1:
+    first, *others = best = [row for row in rows if len(_differences(row, fields)) == least]
+    if any(row["value"] != first["value"] for row in others):
         return "several printed numbers fit: " + "; ".join(sorted({row["setting"] for row in best})), ""
-    differences = _differences(best[0], fields)
-    printed, measured = (", ".join(pair[side] for pair in differences) for side in (0, 1))
-    return best[0], f"printed for {printed}; measured here for {measured}" if differences else ""
+    differences = _differences(first, fields)  # each as the words (in the paper, here)
+    printed, measured = map(", ".join, zip(*differences, strict=True)) if differences else ("", "")
+    return first, f"printed for {printed}; measured here for {measured}" if differences else ""
 
 
 def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
-    """Return whether our interval contains the number printed with ``places`` decimals; None if a number, or our
-    interval, is missing."""
+    """Return whether the interval of our number, ``cell``, contains the number that a paper prints with ``places``
+    decimals; None if our number, its interval or the printed number is missing."""
     if cell.empty or printed.empty or not cell.bounded:
         return None
     # The printed number stands for all numbers that round to it.
@@ -117,10 +117,11 @@ def decimals(value: float) -> int:
 
 
 def printed_name(metric: str, role: str = "", target: str = "", protocol: str = "") -> str:
-    """Return the name that printed numbers use for one of our metrics, for samples of a role and of a kind of
-    target: the quantity's declared form (``printed``) with both filled in, else the metric's own name."""
-    form = naming.meaning(metric).printed or metric
-    return form.format(role=role, on_target=f"_on_{target}" if target else "", protocol=protocol)
+    """Return the name that printed numbers use for one of our metrics: the pattern that the quantity declares
+    (``printed``), filled in with the role of samples, the kind of target and the protocol; without a pattern, the
+    metric's own name."""
+    pattern = naming.meaning(metric).printed or metric
+    return pattern.format(role=role, on_target=f"_on_{target}" if target else "", protocol=protocol)
 
 
 def _name(case: dict[str, Any], cell: Cell) -> str:
@@ -135,13 +136,13 @@ def _settings(setting: str) -> dict[str, str]:
 
 
 def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
-    """Return the settings of our experiment by the names that papers use: data, model, axes, the attack with its
-    settings, and what the protocol says of forgotten samples and shadow models.
+    """Return the settings of our experiment by the names that papers use: data, model, what the study varies, the
+    attack with its settings, and what the protocol says of forgotten samples and shadow models.
 
     ``forget``: which samples are forgotten; ``target``: which of them are attacked; ``shadows``: the total number of
     shadow models.
     """
-    # The model is that of the facts, even if an axis has this name.
+    # The model is that of the facts, even if the study varies a setting of this name.
     facts = case["facts"] | case["axes"] | {"model": case["facts"]["model"]}
     facts |= {"attack": cell.attack} if cell.attack else {}
     facts |= _settings(naming.meaning(cell.metric).setting)
@@ -158,16 +159,17 @@ def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
 
 
 def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[str, str]]:
-    """Return the settings that both experiments state differently, each as the words (in the paper, here).
+    """Return the settings that the paper's and our experiment state differently, each as the words (in the paper,
+    here).
 
-    Data and model are named without the word, as in "mnist"; other settings with it, as in "alpha = 0.25".
+    Data and model are named by their value alone, as in "mnist"; other settings with their name, as in "alpha = 0.25".
 
     Parameters
     ----------
     row
         A row of a printed table.
     fields
-        The settings of our experiment, as `_fields` returns them.
+        The settings of our experiment: name → value.
     """
     differences = []
     for name in ("dataset", "model"):

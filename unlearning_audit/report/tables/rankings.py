@@ -33,9 +33,9 @@ def rank(numbers: Numbers, place: Place, metric: str, attack: str = "", rows: lo
     Parameters
     ----------
     attack
-        The attack whose numbers rank, for metrics that have one for each attack.
+        The attack whose numbers rank, for metrics that have a number for each attack.
     rows
-        The fields that select one of the metric's rows, as `Numbers.cell` takes them (``where``).
+        The fields that select one of the metric's rows, such as the role of samples, as (name, value) pairs.
     """
     cases = [case for case in numbers.cases if lookup.place(case) == place and case["plugin"] not in naming.BASELINES]
     found = {case["method"]: numbers.cell(case, metric, attack, rows) for case in cases}
@@ -47,9 +47,9 @@ def goodness(metric: str, value: float, attack: str = "") -> float:
     """Return a number that is higher for a better ``value`` of a metric: the value itself, its negative, or minus its
     distance from the ideal.
 
-    The metric's declared comparison decides which of the three: the comparison under ``attack`` if there is one, else
-    the first. Without any comparison, the declared direction of better values decides, or the ideal if no direction is
-    declared.
+    The comparison that the metric declares decides which of the three: the one under ``attack`` or, if there is none,
+    the first. If the metric declares no comparison, its declared direction of better values decides; without a
+    direction, its ideal.
     """
     quantity = naming.meaning(metric)
     under_attack = [how for how in quantity.comparisons if how.attack == attack]
@@ -83,8 +83,8 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
         Ignored, because papers print no such table.
     """
     settings = order["table"]
-    # Methods are ranked by one metric, the first that the study names.
-    metric, attack, rows = (cells.listed(settings[name])[0] for name in ("metric", "attack", "where"))
+    # Methods are ranked by the first metric, attack and rows that the study names.
+    (metric, *_), (attack, *_), (rows, *_) = (cells.listed(settings[name]) for name in ("metric", "attack", "where"))
     ask = cells.Ask(metric, attack, cells.place(rows))
     ranked = [rank(numbers, place, *ask) for place in lookup.places(numbers.cases)]
     names = [cells.place_name(numbers, settings["columns"], ranking.place) for ranking in ranked]

@@ -11,19 +11,19 @@ MOST = 5
 
 def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> Sheet:
     """Return the table of forgotten records that are still recognised: how many, which share, how many of them are
-    expected to be false, the people they belong to, and their most frequent labels; a line for each method in each
+    expected to be false, the people whose data they are, and their most frequent labels; a line for each method in each
     scenario.
 
-    The csv has the same numbers without the classes.
+    The csv has the same numbers without the labels. Methods for which no record was examined are left out.
 
     Parameters
     ----------
     exposed
-        (scenario, setting) → method → counts; methods for which no record was examined are left out.
+        (scenario, setting) → method → counts.
     """
     lines, records = [], []
     several = any(counts.lists > 1 for methods in exposed.values() for counts in methods.values())
-    for where, methods in exposed.items():
+    for (scenario, setting), methods in exposed.items():
         for method, counts in methods.items():
             if not counts.looked:
                 continue
@@ -35,9 +35,9 @@ def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> She
                 f"{counts.false:.1f}", f"{recognised_people} of {people}" if counts.people else "",
                 f"{listed} …" if len(labels) > MOST else listed,
             )  # fmt: skip
-            lines.append(Line(naming.method(method), [*map(Entry, texts)], section=lookup.label(where)))
+            lines.append(Line(naming.method(method), [*map(Entry, texts)], section=lookup.label((scenario, setting))))
             records.append({
-                "study": study, "scenario": where[0], "setting": where[1], "method": method, "looked": counts.looked,
+                "study": study, "scenario": scenario, "setting": setting, "method": method, "looked": counts.looked,
                 "recognised": counts.recognised, "false": counts.false, "people_recognised": recognised_people,
                 "people": people,
             })  # fmt: skip

@@ -38,7 +38,8 @@ def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, 
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """Return the rows of ``standings.csv``, as `lines` returned them. Raises ArtifactError for a damaged file."""
+    """Return the rows of ``standings.csv``: a row for each tuned method and each reference, with its mean distance from
+    retraining and its ranks. Raises ArtifactError for a damaged file."""
     return cells.table(path, text=("study", "method", "metric", "useless"))
 
 
@@ -46,7 +47,8 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
     """Return the table of standings: each method's mean distance from retraining over scenarios, its ranks, and where
     it is useless.
 
-    A tuned method's distance and ranks stand beside those at its published setting. The csv has the same numbers.
+    A tuned method's distance and ranks at its tuned setting stand beside those at its published setting. The csv has
+    the same numbers.
 
     Parameters
     ----------
@@ -69,4 +71,4 @@ def _placed(row: dict[str, Any], prefix: str) -> tuple[str, str]:
     value, low, high, best, worst = (row[f"{prefix}{column}"] for column in columns)
     if math.isnan(value):
         return "", ""
-    return interval(Cell(value, low, high), 2), f"{best:g} to {worst:g} of {row['methods']:g}"
+    return interval(Cell(value, low, high), places=2), f"{best:g} to {worst:g} of {row['methods']:g}"

@@ -19,23 +19,23 @@ def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str
     """Return method → its largest loss of utility (``lost``, with its interval ``lost_low`` to ``lost_high``), and its
     largest distance from retraining by a deciding metric of ``margins`` (``distance``, with ``low`` and ``high``).
 
-    Both are in units of margins. A distance is without sign. A method without a deciding row on a metric of ``margins``
-    has no ``distance``.
+    Both are in margins: 1 is as large as the margin of equivalence. A distance is without sign. A method without a
+    deciding row on a metric of ``margins`` has no ``distance``.
 
     Parameters
     ----------
     rows
         The rows of distances.csv on the audited pairs; rows that do not decide are on utility.
     margins
-        Metric → the study's margin, which is the unit even if a row has a smaller margin because doing nothing leaves a
-        small distance. The unit of any other metric is the row's own margin.
+        Metric → the study's margin, by which numbers are divided even if a row has a smaller margin because doing
+        nothing leaves a small distance. Numbers by any other metric are divided by the row's own margin.
     """
     methods: dict[str, dict[str, Any]] = {}
     for row in rows:
         largest = methods.setdefault(row["method"], {"lost": 0.0, "lost_low": 0.0, "lost_high": 0.0})
         own_margin = row["margin_near"] if row["distance"] > 0 else -row["margin_far"]
-        unit = margins.get(row["metric"], own_margin)
-        value, low, high = (row[name] / unit for name in ("distance", "ci_low", "ci_high"))
+        margin = margins.get(row["metric"], own_margin)
+        value, low, high = (row[name] / margin for name in ("distance", "ci_low", "ci_high"))
         if not row["deciding"]:
             largest["lost_high"] = max(largest["lost_high"], high)
             if value > largest["lost"]:
@@ -50,15 +50,15 @@ def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str
 def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a row of numbers for each tuned method of each scenario.
 
-    "tuned" and "published": the distances of the method and of its copy at the published setting; "closer": their
-    difference; "tried": the distance by the trials that chose the setting; "regret": how much larger the tuned distance
-    is.
+    "tuned" and "published": the distances from retraining, on the audited pairs, of the method at its tuned setting and
+    of its copy at the published setting; "closer": the published minus the tuned distance; "tried": the distance by the
+    trials that chose the setting; "regret": the tuned minus the tried distance.
 
     Parameters
     ----------
     campaigns
         For each tuned method: scenario, setting, method, ``chosen`` (content of chosen.json), ``trials`` (rows of
-        trials.csv), ``seconds`` of the job, and ``distances`` as the function `distances` returns them.
+        trials.csv), ``seconds`` of the job, and ``distances``, method → its numbers, from the function `distances`.
     """
     rows = []
     for campaign in campaigns:
@@ -72,7 +72,7 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         own_options = json.loads(next(row["options"] for row in campaign["trials"] if row["trial"] == 0))
         changed = {name: value for name, value in options.items() if own_options.get(name) != value}
         # The half-width of the difference, as if both distances were independent.
-        half_width = math.hypot(*((side["high"] - side["low"]) / 2 for side in (tuned, published))) if changed else 0.0
+        half_width = math.hypot(*((each["high"] - each["low"]) / 2 for each in (tuned, published))) if changed else 0.0
         rows.append({
             "scenario": campaign["scenario"], "setting": campaign["setting"], "method": method,
             "changed": json.dumps(changed, sort_keys=True), "trials": chosen["trials"], "tried": chosen["distance"],
@@ -92,16 +92,17 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """Return the rows of ``tuning.csv``, as `lines` returned them. Raises ArtifactError for a damaged file."""
+    """Return the rows of ``tuning.csv``, one for each tuned method of each scenario. Raises ArtifactError for a damaged
+    file."""
     return cells.table(path, text=_TEXT)
 
 
 def dominates(rival: dict[str, Any], row: dict[str, Any]) -> bool:
     """Return whether a ``rival`` dominates another method (``row``) of the same scenario and setting.
 
-    The rival must be significantly nearer to retraining, not slower, and not inferior in utility: the upper limit of
-    the utility that it loses beyond the other method is below one margin. Limits of both methods are combined as if the
-    methods were independent (Zou & Donner 2008).
+    The rival must be significantly nearer to retraining, not slower, and not inferior in utility: it loses at most one
+    margin more of utility than the other method, by the upper limit of this difference. The limit combines those of
+    both methods as if they were independent (Zou & Donner 2008).
     """
     more_lost = rival["lost"] - row["lost"]
     limit = more_lost + math.hypot(rival["lost_high"] - rival["lost"], row["lost"] - row["lost_low"])
@@ -112,9 +113,9 @@ def dominates(rival: dict[str, Any], row: dict[str, Any]) -> bool:
 
 def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
     """Return the table of tuned methods: the changed options, distances at the tuned and the published setting, loss of
-    utility, and which methods dominate them.
+    utility, and which methods dominate a method: are nearer to retraining, not slower and not inferior in utility.
 
-    The csv has the same numbers and more.
+    The csv has these numbers and further ones.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
             changed or "as published", _number(row["tried"]), _span(row, "tuned"), _span(row, "published"),
             _span(row, "closer") if changed else "",
             ", ".join(filter(None, map(_number, (row["lost"], row["published_lost"])))),
-            _number(row["flatness"]), _number(row["seconds"], 0),
+            _number(row["flatness"]), _number(row["seconds"], places=0),
             ", ".join(map(naming.method, row["dominated_by"].split())),
         )  # fmt: skip
         where = row["scenario"], row["setting"]
@@ -140,7 +141,7 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
 def _span(row: dict[str, Any], name: str) -> str:
     """Return the number of a column and its interval, from the columns with _low and _high, as text; "" for NaN."""
     cell = Cell(row[name], row[f"{name}_low"], row[f"{name}_high"])
-    return "" if cell.empty else interval(cell, 2)
+    return "" if cell.empty else interval(cell, places=2)
 
 
 def _number(value: float, places: int = 2) -> str:
@@ -149,5 +150,5 @@ def _number(value: float, places: int = 2) -> str:
 
 
 def _seconds(trials: Iterable[dict[str, Any]]) -> float:
-    """Return the seconds of a setting on one pair, the largest of its trials; NaN if it was not tried."""
+    """Return the seconds of a setting for one pair, the largest of its ``trials``; NaN if it was not tried."""
     return max((row["seconds"] / row["pairs"] for row in trials), default=math.nan)

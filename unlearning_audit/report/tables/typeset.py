@@ -40,7 +40,8 @@ ABSENT = ("", "—", "·", *words.LOST, "not tested")
 
 @dataclass(frozen=True)
 class Head:
-    """A column's title, the title it shares with its neighbours, and its footnotes."""
+    """The head of a column: its title (``label``), the title that it shares with columns beside it (``group``), and its
+    footnotes."""
 
     label: str
     group: str = ""
@@ -73,7 +74,7 @@ class Sheet:
     Parameters
     ----------
     reading
-        How to read it.
+        A text on how to read the table.
     corner
         The head of the labels.
     records
@@ -120,12 +121,13 @@ class Sheet:
         sentences: dict[str, str] = {}
         for texts, group in alike.items():
             columns = list(zip(*(NUMBER.findall(note) for note in group), strict=True))  # first numbers, second, …
-            varying = [i for i, numbers in enumerate(columns) if len(set(numbers)) > 1]
+            varying = [(i, numbers) for i, numbers in enumerate(columns) if len(set(numbers)) > 1]
             shared = ""
             if len(varying) == 1:
-                shown = [numbers[0] for numbers in columns]
-                ends = sorted(columns[varying[0]], key=float)
-                shown[varying[0]] = f"{ends[0]} to {ends[-1]}"
+                ((position, numbers),) = varying
+                least, *_, most = sorted(numbers, key=float)
+                shown = [first for first, *_ in columns]
+                shown[position] = f"{least} to {most}"
                 # Texts and numbers in turn; no number follows the last text.
                 shared = "".join(text + number for text, number in zip(texts, [*shown, ""], strict=True))
             sentences |= {note: shared or note for note in group}
@@ -142,8 +144,8 @@ class Sheet:
         return [self.footnotes[note] for note in notes]
 
     def filled(self) -> "Sheet":
-        """Return the table without columns in which no cell has text or a footnote; all columns if every one is
-        empty."""
+        """Return the table without columns in which no cell has text or a footnote; unchanged if all columns are
+        such."""
         lines = (*self.lines, *self.footer)
         keep = [i for i in range(len(self.heads)) if any(line.cells[i].text or line.cells[i].notes for line in lines)]
         if len(keep) in (0, len(self.heads)):
@@ -169,8 +171,8 @@ def decimals(cells: Iterable[Cell], least: int = 2) -> int:
     Parameters
     ----------
     least
-        The fewest decimals for values below 10; larger values have at least 1 or 0. Without intervals, the fewest
-        decimals are returned.
+        The fewest decimals if all values are below 10. If the largest value is at least 10, the fewest are 1; from 100
+        on, 0. Without intervals, the fewest decimals are returned.
     """
     cells = [cell for cell in cells if not cell.empty and math.isfinite(cell.value)]
     if any(naming.meaning(cell.metric).logarithmic for cell in cells):
@@ -218,7 +220,7 @@ def interval(cell: Cell, places: int) -> str:
 
 def leading(text: str) -> float:
     """Return the number with which a cell's text begins, by which the page sorts; NaN if there is none. A number with a
-    unit is converted to the smallest one, as 2 min to 120."""
+    unit is converted to the smallest unit of its kind, as 2 min to 120."""
     # 10⁻⁴ stands in "< 10⁻⁴", the only power of ten with raised digits.
     match = LEADING.match(text.replace("10⁻⁴", "1e−4"))
     if match is None:

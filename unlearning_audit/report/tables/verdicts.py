@@ -21,7 +21,8 @@ HEADS = ("verdict", "removed", "distance", "factor", "by")
 
 
 def record(judged: Judged, study: str, row: dict[str, Any], columns: tuple[str, ...]) -> dict[str, Any]:
-    """Return a row of a csv: study, scenario and setting, and the ``columns`` of a ``row`` of the comparison's file."""
+    """Return a row of a study's csv: study, scenario and setting, and the ``columns`` of a ``row`` of a file of the
+    comparison, such as verdicts.csv."""
     scenario, setting = judged.place
     return {"study": study, "scenario": scenario, "setting": setting, **{name: row[name] for name in columns}}
 
@@ -61,27 +62,28 @@ def _line(judged: Judged, method: str) -> Line:
 
 
 def why(judged: Judged, method: str) -> str:
-    """Return the reason for a verdict: why it is inconclusive, what would decide it and at which cost; or why it
-    failed."""
+    """Return why a method's verdict is open, what would decide it and at which cost; or why the method failed. "" for a
+    verdict that is decided."""
     return "; ".join(_clauses(judged, method))
 
 
 def decides(judged: Judged, method: str) -> str:
-    """Return what would decide an open verdict and at which cost; if no plan is known, everything that `why` returns.
-    "" for a verdict that is decided."""
+    """Return what would decide an open verdict and at which cost; if no plan is known that would, the reasons why it is
+    open. "" for a verdict that is decided."""
     clauses = _clauses(judged, method)
     return "; ".join([clause for clause in clauses if clause.startswith(PLANNED)] or clauses)
 
 
 def besides(judged: Judged, method: str) -> str:
-    """Return the clause on metrics by which a method differs from retraining and on which its verdict is silent; "" if
-    none."""
+    """Return the clause of a method's note on metrics that do not decide its verdict, but by which it differs from
+    retraining; "" if there is no such clause."""
     clauses = _labelled(judged, method).split("; ")
     return "; ".join(clause for clause in clauses if clause.startswith(decide.BESIDES))
 
 
 def _labelled(judged: Judged, method: str) -> str:
-    """Return the note of a verdict with the labels of metrics that tables use in place of their names."""
+    """Return the note of a method's verdict, in which the names of metrics are replaced by the labels that tables
+    show."""
     note, metrics = judged.verdicts[method]["note"], {item["metric"] for item in judged.distances}
     # Whole names only: none that is a part of a longer word or of a dotted name.
     whole = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, metrics))})(?![\w-]|[.]\w)"
@@ -92,8 +94,8 @@ def _clauses(judged: Judged, method: str) -> list[str]:
     """Return the reasons why a verdict is open or the method failed, and what would decide the verdict, as clauses of a
     sentence; [] if the verdict is decided.
 
-    These are the clauses of the verdict's note. A clause that names plans (such as more pairs) ends with the time that
-    the cheapest of them takes, if costs are known.
+    They are the clauses of the verdict's note. A clause that names plans (such as more pairs) ends with the time that
+    the cheapest of these plans takes, if costs are known.
     """
     row = judged.verdicts[method]
     diverged = row["verdict"] == decide.BROKEN and math.isnan(row["distance"])
@@ -122,8 +124,8 @@ def _merged(clauses: list[str]) -> list[str]:
 
 
 def _distance(distance: dict[str, Any] | None) -> tuple[Entry, Entry]:
-    """Return two cells for the distance of a method: as a difference, and as a factor. Only the one that fits the
-    metric's scale has text; without a distance, the first is "—"."""
+    """Return two cells for the distance of a method (its row of distances.csv): as a difference, and as a factor. Only
+    the cell that fits the metric's scale has text; without a distance, the first cell is "—"."""
     if distance is None:
         return Entry("—"), Entry("")
     text = interval(decisions.size(distance), decisions.digits(distance))
@@ -141,7 +143,8 @@ def _gap(distances: dict[str, dict[str, Any]], role: str) -> Entry:
 
 
 def ranks(judgements: Decisions, study: str) -> Sheet:
-    """Return the table of ranks: a line for each method and deciding metric, a section for each scenario."""
+    """Return the table of the ranks that methods may have: a line for each method and deciding metric, a section for
+    each scenario."""
     lines, records = [], []
     for judged in judgements.places.values():
         for row in sorted(judged.ranks, key=lambda row: (row["metric"], row["best"] + row["worst"])):
@@ -156,8 +159,8 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
     """Return the table of the differences that a study can detect: a line for each metric of each scenario on which
     verdicts rest.
 
-    The errors of one method (`representative`) stand for those of all methods. Metrics whose unit would be training
-    seeds have a line for each method, because seeds vary differently for each.
+    The errors of one method (`representative`) stand for those of all methods. A metric that varies only with training
+    seeds has a line for each method, because seeds matter more to some methods than to others.
     """
     lines, records = [], []
     for judged in judgements.places.values():
@@ -192,8 +195,8 @@ def _plans(plans: dict[tuple[str, float], dict[str, Any]]) -> tuple[Entry, ...]:
         plan = plans.get((unit, times))
         # One unit does not show how units vary, and one model for each unit does not show how models vary.
         known = times == 1 or today["units"] > 1 or (unit == "models" and today["models"] > 1)
-        text = f"{number(plan['half_width'], 3)} ({number(plan['least_distance'], 3)})" if plan and known else ""
-        resolved.append(text)
+        half_width, least = (number(plan[name], places=3) if plan else "" for name in ("half_width", "least_distance"))
+        resolved.append(f"{half_width} ({least})" if plan and known else "")
     return tuple(map(Entry, (
         naming.count(int(today["units"]), today["unit"].removesuffix("s")), f"{today['models']:g}",
         f"{today['samples']:g}" if today["samples"] else "",
@@ -209,5 +212,5 @@ PLANS = {"today": ("today", 1.0), "4× units": ("pairs", 4.0), "16× units": ("p
 def representative(rows: list[dict[str, Any]]) -> str:
     """Return the method whose errors represent those of all: the retrained control, else retraining, else the first.
     ``rows``: the rows of resolution.csv, of which the rows on the models of today name the methods."""
-    methods = [row["method"] for row in rows if row["what"] == "today"]
-    return next((name for name in ("retrain_control", "retrain") if name in methods), methods[0])
+    methods: list[str] = [row["method"] for row in rows if row["what"] == "today"]
+    return next(name for name in ("retrain_control", "retrain", *methods) if name in methods)
