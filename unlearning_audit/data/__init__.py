@@ -252,7 +252,7 @@ def pairs_across(groups: list[np.ndarray], part: np.ndarray) -> np.ndarray:
     """Return every pair (training row, test row) of equal rows: int64 [pairs, 2]. ``groups``: groups of equal rows,
     from `duplicates`; ``part`` [n]: 0 for training and 1 for test rows."""
     pairs = [(train, test) for group in groups for train in group[part[group] == 0] for test in group[part[group] == 1]]
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)  # [0, 2] if there are no pairs
 
 
 def copies_across(groups: list[np.ndarray], of: np.ndarray, among: np.ndarray) -> int:

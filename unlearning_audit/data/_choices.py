@@ -7,7 +7,7 @@ def count(option: str, value: float, n: int) -> int:
     """Return ``value`` as a number of samples from 1 to ``n``. A float is a fraction of ``n``, an int a number. Raises
     ValueError that names the ``option``."""
     fraction = isinstance(value, float)
-    number = int(value * n + 0.5 if fraction else value)
+    number = int(value * n + 0.5 if fraction else value)  # a fraction gives the nearest number
     if isinstance(value, bool) or not 1 <= number <= n or (fraction and value > 1):
         raise ValueError(f"{option}: {value} must be a number of samples from 1 to {n} or a fraction in (0, 1]")
     return number
@@ -24,7 +24,7 @@ def first_in_order(members: np.ndarray, order: np.ndarray, number: int) -> np.nd
         A permutation [n].
     """
     chosen = np.zeros_like(members)
-    chosen[order[members[order]][:number]] = True
+    chosen[order[members[order]][:number]] = True  # the members in this order, cut off after ``number`` of them
     return chosen
 
 
@@ -44,8 +44,8 @@ def randomise(
     y: np.ndarray, members: np.ndarray, classes: int, share: float, kind: str, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the labels ``y`` int64 [n], in which a ``share`` of ``members`` bool [n] has a new label, drawn by
-    ``rng``: from all classes or, for the ``kind`` "other", from all but the sample's own. Raises ValueError for another
-    share or kind."""
+    ``rng``: from all classes for the ``kind`` "any", or from all but the sample's own for "other". Raises ValueError
+    for a share outside 0 to 1 and for any other kind."""
     if not 0 <= share <= 1:
         raise ValueError(f"label_noise: {share} must be a share from 0 to 1")
     if kind not in ("any", "other"):
@@ -55,7 +55,7 @@ def randomise(
         labels = rng.integers(classes, size=len(y))
     else:
         labels = (y + rng.integers(1, classes, size=len(y))) % classes
-    relabelled = first_in_order(members, order, int(share * members.sum() + 0.5))
+    relabelled = first_in_order(members, order, int(share * members.sum() + 0.5))  # + 0.5: to the nearest number
     return np.where(relabelled, labels, y)
 
 

@@ -61,7 +61,7 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
     takes the name to mean (its role, such as "retain_loader"). Options that fit no parameter go to the last call that
     accepts further keywords (``**kwargs``). Raises PluginError if a parameter or an option cannot be assigned.
     """
-    method = options.function.partition(".")[2]
+    _, _, method = options.function.partition(".")  # "Class.method", or only the name of a function
     calls = [_published.parameters(function)]  # of each call: its parameters, and whether it accepts further keywords
     if method:
         takes_no_object = isinstance(inspect.getattr_static(function, method), (staticmethod, classmethod))
@@ -76,10 +76,11 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
 
     def keywords(number: int, things: Things) -> dict[str, Any]:
         """Return the arguments of the call with this ``number`` by name, made from ``things``: call 0 is that of the
-        function or of the class, call 1 that of the method. Options that no parameter names go to the last call that
-        accepts further keywords."""
+        function or of the class, call 1 that of the method. Options that no parameter names (``unplaced``) go to the
+        last call that accepts further keywords. The calls and the ``roles`` of their parameters are those of the
+        function around this one."""
         values = dict(unplaced) if accepting and number == accepting[-1] else {}
-        for parameter in calls[number][0]:
+        for parameter in calls[number][0]:  # the parameters of this call
             if parameter.name in roles:  # without a role (None), the argument is an option of the function
                 role = roles[parameter.name]
                 values[parameter.name] = things.give(role) if role else options.options[parameter.name]
@@ -87,8 +88,8 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
 
     def call(things: Things) -> Any:
         """Return what the published function returns for one model, or else the method of the object that it makes."""
-        returned = function(**keywords(0, things))
-        return getattr(returned, method)(**keywords(1, things)) if method else returned
+        returned = function(**keywords(number=0, things=things))
+        return getattr(returned, method)(**keywords(number=1, things=things)) if method else returned
 
     return call
 

@@ -25,7 +25,7 @@ def dampen(
 
     def dampened(name: str, value: Tensor) -> Tensor:
         """Return the ``value`` [models, …] of the parameter ``name``, in which weights that matter mostly to forget are
-        dampened."""
+        dampened. ``for_all`` and ``for_forget``, the two importances, are of the function around this one."""
         factor = (lam * for_all[name] / for_forget[name]).clamp(max=1)  # NaN at 0/0 only, where it is not used
         return torch.where(for_forget[name] > a * for_all[name], value * factor, value)
 

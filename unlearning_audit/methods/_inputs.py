@@ -28,4 +28,4 @@ def gradient(stack: ModelStack, weights: tuple[State, State], x: Tensor, labels:
     stack.model.eval()
     leaf = x.detach().clone().requires_grad_()
     loss = nn.functional.cross_entropy(forward_one(stack.model, *weights, leaf), labels, reduction="sum")
-    return torch.autograd.grad(loss, leaf)[0]
+    return torch.autograd.grad(loss, leaf)[0]  # one gradient, because there is one tensor to take it in

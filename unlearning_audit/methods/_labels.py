@@ -9,7 +9,8 @@ from unlearning_audit.randomness.keyed import generator
 
 
 class RandomLabels:
-    """A loss: the cross-entropy with random labels, drawn uniformly in every epoch or, without ``redraw``, once.
+    """A loss: the cross-entropy with random labels, drawn uniformly in every epoch or, without ``redraw``, once. A draw
+    is the ``shifts``, the numbers that are added to the true labels.
 
     ``relabel``: "any" draws from all classes, the true one included; "other" from all but the true one. The draws are
     keyed by the model's seed, the sample and the epoch. They are kept in the ``loss_state`` of a group of models, with
@@ -34,14 +35,14 @@ class RandomLabels:
         models
             The models of the group that begins the epoch.
         loss_state
-            What losses keep for these models: here the labels, their epoch and the number of classes.
+            What losses keep for these models: here the shifts, the epoch and the number of classes.
         device
             Not used.
         """
         state = loss_state.setdefault(self, {})
         state["epoch"] = epoch if self.redraw else 0
-        if "labels" in state and state["drawn_for"] != state["epoch"]:
-            state["labels"].copy_(self._draw_shifts(models, state["epoch"], state["classes"]))
+        if "shifts" in state and state["drawn_for"] != state["epoch"]:
+            state["shifts"].copy_(self._draw_shifts(models, state["epoch"], state["classes"]))
             state["drawn_for"] = state["epoch"]
 
     def __call__(self, batch: Batch) -> Tensor:
@@ -51,10 +52,10 @@ class RandomLabels:
         # `begin` has set the epoch, if the loss is that of a stream and not a part of another loss.
         epoch = state.get("epoch", batch.epoch if self.redraw else 0)
         if state.get("drawn_for") != epoch:
-            state["labels"] = self._draw_shifts(batch.models, epoch, classes).to(batch.rows.device)
+            state["shifts"] = self._draw_shifts(batch.models, epoch, classes).to(batch.rows.device)
             state["drawn_for"], state["classes"] = epoch, classes
         # The true label shifted by a uniform number is uniform over all classes, or over the others if 0 is excluded.
-        wrong = (batch.labels + state["labels"].gather(1, batch.rows)) % classes
+        wrong = (batch.labels + state["shifts"].gather(1, batch.rows)) % classes
         return cross_entropy(batch.logits, wrong)
 
     def _draw_shifts(self, models: list[int], epoch: int, classes: int) -> Tensor:

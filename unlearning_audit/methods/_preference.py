@@ -50,8 +50,8 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
     original = stack.frozen()
 
     def gained(batch: Batch) -> Tensor:
-        """Return how much log p of each answer, summed over its scored tokens, has risen above the original's: [n,
-        b]."""
+        """Return how much log p of each answer, summed over its scored tokens, has risen above that by the original
+        models (``original`` of the function around this one): [n, b]."""
         rise = cross_entropy(original(batch), batch.labels) - cross_entropy(batch.logits, batch.labels)
         return rise * _tokens.count_scored(stack, batch)
 
@@ -78,7 +78,8 @@ def over_label(stack: ModelStack, forget: Rows, other_label: Relabelled, beta: f
     original = stack.frozen()
 
     def loss(batch: Batch) -> Tensor:
-        """Return the loss of each sample, [n, b]."""
+        """Return the loss of each sample, [n, b]: −(2/β)·log σ(β·difference). The difference says how much more log p
+        of the other label has risen above that by the original models than log p of the sample's own label."""
         reference = original(batch)
         before = dataclasses.replace(batch, logits=reference, first=None, reading=None)  # with the original's logits
         # By how much log p of either label has risen above the original's.

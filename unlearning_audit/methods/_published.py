@@ -64,7 +64,7 @@ def imported(
 def not_installed(file: str, error: ModuleNotFoundError) -> PluginError:
     """Return the error to raise if the published code in ``file`` imports a package that is not installed. ``error``:
     Python's own."""
-    package = str(error.name).partition(".")[0]
+    package, _, _ = str(error.name).partition(".")  # of "package.module"
     advice = f"install it, or, if unlearning does not use it, set without: [{package}]"
     return PluginError(f"{file}: {package} is not installed; {advice}")
 
@@ -102,11 +102,11 @@ def parameters(callable_: Callable[..., Any], *, bound: bool = False) -> tuple[l
     bound
         The function is a method that will be called on an object; its first parameter is left out.
     """
-    signature = list(inspect.signature(callable_).parameters.values())
-    signature = signature[1:] if bound else signature
+    signature = list(inspect.signature(callable_).parameters.values())[int(bound) :]  # a method's first is the object
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     more = any(parameter.kind == parameter.VAR_KEYWORD for parameter in signature)
-    return [Parameter(each.name, each.default is each.empty) for each in signature if each.kind in by_name], more
+    named = [each for each in signature if each.kind in by_name]
+    return [Parameter(each.name, required=each.default is each.empty) for each in named], more
 
 
 @contextmanager

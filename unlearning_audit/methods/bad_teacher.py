@@ -35,19 +35,19 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     untrained = stack.copy()
     untrained.reset("bad_teacher")
     incompetent = untrained.frozen()
-    part = retain.sample(max(1, round(options.retain_share * len(retain))), stack.seeds, "bad_teacher")
+    share = retain.sample(max(1, round(options.retain_share * len(retain))), stack.seeds, "bad_teacher")
     # Which samples each model forgets, bool [models, samples].
     forgotten = torch.zeros(len(stack), len(stack.x), dtype=torch.bool)
     forgotten = forgotten.scatter(1, torch.from_numpy(forget.index), True).to(stack.device)
 
     def loss(batch: Batch) -> Tensor:
-        """Return T²·KL(teacher ‖ student) of each sample, [n, b]. The teacher is the untrained model for a sample to
-        forget, and else the original."""
+        """Return T²·KL(teacher ‖ student) of each sample, [n, b]. The teacher is the untrained model (``incompetent``)
+        for a sample to forget, and the original (``competent``) for any other."""
         to_forget = forgotten[batch.at.squeeze(1)].gather(1, batch.rows)
         # [n, b] gets an axis of 1 for each further axis of the logits.
         to_forget = to_forget.reshape(*to_forget.shape, *[1] * (batch.logits.ndim - 2))
         teacher = torch.where(to_forget, incompetent(batch), competent(batch))
         return _tokens.mean_over_tokens(distillation(batch.logits, teacher, options.T), batch)
 
-    mixed = Stream(forget + part, loss=loss, reading=_tokens.reading(stack))
+    mixed = Stream(forget + share, loss=loss, reading=_tokens.reading(stack))
     stack.fit(mixed, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -33,7 +33,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         return cross_entropy(batch.logits, torch.full_like(batch.labels, batch.logits.shape[-1] - 1))
 
     wide.fit(Stream(forget, loss=extra_class), optimiser=options, epochs=options.epochs, purpose="unlearn")
-    head = set(stack.head)
+    head = set(stack.head)  # its parameters are [models, classes, …]; the last class, the extra one, is left out
     stack.parameters = {name: v[:, :-1].clone() if name in head else v for name, v in wide.parameters.items()}
     stack.buffers = wide.buffers
 
@@ -56,8 +56,8 @@ def expanded(stack: ModelStack) -> ModelStack:
     fresh = ModelStack.create(wide.build, stack.x[:1].cpu().numpy(), torch.zeros(1, dtype=torch.int64).numpy(),
                               stack.seeds, dtype=stack.dtype)  # fmt: skip
     for name in head:
-        new = fresh.parameters[name][:, -1:].to(stack.device)
-        wide.parameters[name] = torch.cat([stack.parameters[name], new], 1)
+        new = fresh.parameters[name][:, -1:].to(stack.device)  # the weights of the last class
+        wide.parameters[name] = torch.cat([stack.parameters[name], new], dim=1)
     return wide
 
 

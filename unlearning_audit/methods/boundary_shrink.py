@@ -37,7 +37,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         nearest[model, torch.from_numpy(index).to(stack.device)] = nearest_class(stack, model, index, options.bound)
 
     def across(batch: Batch) -> Tensor:
-        """Return each sample's cross-entropy with the class across its boundary as the label: [n, b]."""
+        """Return each sample's cross-entropy with the class across its boundary, by ``nearest`` of the function around
+        this one, as the label: [n, b]."""
         return cross_entropy(batch.logits, nearest[batch.at, batch.rows])
 
     stack.fit(Stream(forget, loss=across), optimiser=options, epochs=options.epochs, purpose="unlearn")

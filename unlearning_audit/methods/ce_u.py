@@ -29,8 +29,9 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     pass over forget."""
 
     def without(batch: Batch) -> Tensor:
-        """Return that cross-entropy of each sample: the mean over its scored tokens, [n, b]. For language models the
-        first ``skip_first`` of them do not count."""
+        """Return the cross-entropy of each sample to the model's own prediction without the observed token: the mean
+        over the sample's scored tokens, [n, b]. For language models the first ``skip_first`` scored tokens do not
+        count."""
         z = batch.logits
         observed = nn.functional.one_hot(_tokens.labels(batch), z.shape[-1]).bool()
         target = z.detach().masked_fill(observed, -torch.inf).softmax(-1)

@@ -65,7 +65,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         the logits of the forget samples (the first batch), and z_r those of the retain samples (this ``batch``)."""
         assert batch.first is not None
         # The products z_f·z_rᵀ, computed as a linear layer whose weights are the retain logits: so a model gets the
-        # same bits at every position in the stack. The retain logits get no gradient.
+        # same bits at every position in the stack. The retain logits get no gradient. None: the layer has no bias.
         products: Tensor = StackedChain.apply(batch.first.logits, ("linear",), batch.logits.detach(), None)
         return -(products / options.temperature).log_softmax(-1).mean(-1)
 

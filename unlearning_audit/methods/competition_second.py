@@ -47,7 +47,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     noise = stack.noise("competition_second")
 
     def restarted(name: str, value: Tensor) -> Tensor:
-        """Return the ``value`` [models, …] of the parameter ``name`` with the chosen weights drawn anew."""
+        """Return the ``value`` [models, …] of the parameter ``name`` in which the ``chosen`` weights are drawn anew
+        from ``noise``; both are of the function around this one."""
         if name not in chosen:
             return value
         # He initialisation for ReLU by fan-out: outputs times the kernel's area. Turned weights are [models, in, out].
@@ -55,8 +56,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         return torch.where(chosen[name], noise[name] * (2 / fan_out) ** 0.5, value)
 
     stack.edit(restarted)
-    unit = torch.ones((), dtype=stack.dtype, device=stack.device)
-    scale = {name: torch.where(mask, unit, options.kept_rate) for name, mask in chosen.items()}
+    unchanged = torch.ones((), dtype=stack.dtype, device=stack.device)  # the factor of gradients of drawn weights
+    scale = {name: torch.where(mask, unchanged, options.kept_rate) for name, mask in chosen.items()}
     stack.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", scale=scale)
 
 

@@ -68,8 +68,8 @@ def noise_deviations(stack: ModelStack, retain: Rows, options: Options) -> dict[
     last_layer, deviations = last_layer_names(stack), {}
     if options.variant == "golatkar":
         for name, value in stack.squared_gradients(retain, labels="model").items():
-            form = {"head": name in last_layer, "turned": name in stack.turned}  # turned: stored as [inputs, outputs]
-            deviations[name] = torch.stack([_golatkar(fisher, alpha=options.alpha, **form) for fisher in value])
+            facts = {"head": name in last_layer, "turned": name in stack.turned}  # turned: stored as [inputs, outputs]
+            deviations[name] = torch.stack([_golatkar(fisher, alpha=options.alpha, **facts) for fisher in value])
         return deviations
     gradient = stack.gradient(retain)
     for name, value in stack.squared_gradients(retain, labels="observed").items():

@@ -33,7 +33,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     sample to forget has no refusal in the data.
     """
     if _tokens.reading(stack) is None:
-        wrong_labels = RandomLabels(stack, "other", redraw=False)
+        wrong_labels = RandomLabels(stack, relabel="other", redraw=False)
+        # The lambda gets the original's logits too, on which a random label does not depend.
         step: tuple[Stream, ...] = (over_label(stack, forget, lambda batch, _: wrong_labels(batch), options.beta),)
     else:
         missing = "idk_dpo needs a refusal for each sample; set refusals: true under data (question_answer)"

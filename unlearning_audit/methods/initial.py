@@ -9,4 +9,4 @@ class Options(Settings):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Restore the weights that the models had before any training (figure 2 of Becker & Liebig 2022)."""
-    stack.reset(None)
+    stack.reset(purpose=None)

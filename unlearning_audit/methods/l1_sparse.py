@@ -58,7 +58,7 @@ def prune_smallest(stack: ModelStack, share: float) -> State:
     """Set the ``share`` of each model's weights with the smallest absolute value to 0. All matrices and kernels are
     ranked together; biases and the weights of norms stay. Return which weights are kept: name → bool [models, …]."""
     matrices = {name: value.flatten(1).abs() for name, value in stack.parameters.items() if value.ndim > 2}
-    sizes = torch.cat([*matrices.values()], 1)
+    sizes = torch.cat([*matrices.values()], dim=1)  # [models, weights]
     count = int(share * sizes.shape[1])
     # The size of the largest weight that is pruned; without one, a limit below all sizes.
     limit = sizes.kthvalue(count, dim=1, keepdim=True).values if count else -torch.ones_like(sizes[:, :1])

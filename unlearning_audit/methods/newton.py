@@ -69,9 +69,10 @@ def last_layer_inputs(stack: ModelStack, model: int, index: Tensor) -> Tensor:
         raise ValueError("newton needs a model whose final layer is linear; leave this method out")
     batches: list[Tensor] = []
     stack.model.eval()
+    # The hook gets the layer, which is known, and the arguments of its call, of which there is one.
     hook = layer.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0].detach()))
     with hook, torch.no_grad():
-        for rows in torch.split(index, 256):
+        for rows in torch.split(index, 256):  # so many at once, to save memory
             forward_one(stack.model, *stack.state(model), stack.scaled(stack.x[rows]))
     inputs = torch.cat(batches).double()
     if inputs.ndim != 2:
@@ -130,7 +131,7 @@ def last_layer_weights(stack: ModelStack, model: int, kind: dtype) -> Tensor:
 def write_last_layer(stack: ModelStack, model: int, w: Tensor) -> None:
     """Copy ``w`` [classes, width] into the last layer's weights and bias of one model. The bias, if there is one, is
     the last column."""
-    width = stack.parameters[stack.head[0]].shape[2]
+    width = stack.parameters[stack.head[0]].shape[2]  # the weight comes first, [models, classes, width]
     # Not strict: without a bias, the second part of w is empty and has no name.
     for name, columns in zip(stack.head, w.tensor_split([width], 1), strict=False):
         value = stack.parameters[name][model]

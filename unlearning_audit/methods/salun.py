@@ -43,7 +43,7 @@ def salient(stack: ModelStack, forget: Rows, keep: float) -> dict[str, Tensor]:
     """Return a mask of the ``keep`` share of each model's weights whose gradient of the cross-entropy on forget has the
     largest absolute value, all layers ranked together: name → bool [models, …]."""
     gradient = stack.gradient(forget)
-    flat = torch.cat([value.flatten(1) for value in gradient.values()], 1).abs()  # [models, weights]
+    flat = torch.cat([value.flatten(1) for value in gradient.values()], dim=1).abs()  # [models, weights]
     # Stable sort: of equal gradients, such as 0 in units that are never active, the first weight ranks first.
     ranked = flat.argsort(dim=1, descending=True, stable=True)
     mask = torch.zeros_like(flat, dtype=torch.bool)

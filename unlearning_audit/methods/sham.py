@@ -27,8 +27,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     noise = stack.noise("sham")
 
     def moved(name: str, value: Tensor) -> Tensor:
-        """Return the ``value`` [models, …] of the parameter ``name`` plus noise, for each model with the norm of the
-        change that is to be matched."""
+        """Return the ``value`` [models, …] of the parameter ``name`` plus the ``noise`` of the function around this
+        one, for each model with the norm of the change that is to be matched."""
         change = stack.alike.parameters[name] - value if stack.alike else options.size * value
         new: Tensor = value + noise[name] * (_norm(change) / _norm(noise[name]))
         return new

@@ -29,7 +29,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     epoch is one pass over forget."""
 
     def preference(batch: Batch) -> Tensor:
-        """Return that preference loss of each sample, [n, b]."""
+        """Return the preference loss −(2/β)·log σ(β·(NLL − δ)) of each sample, [n, b]."""
         above = cross_entropy(batch.logits, batch.labels) - options.delta
         return -2 / options.beta * nn.functional.logsigmoid(options.beta * above)
 

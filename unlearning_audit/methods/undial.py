@@ -30,7 +30,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     original = stack.frozen()
 
     def lowered(batch: Batch) -> Tensor:
-        """Return each sample's cross-entropy to that prediction, the mean over its scored tokens: [n, b]."""
+        """Return each sample's cross-entropy to the prediction of the ``original`` models in which the observed token's
+        logit is lowered, the mean over the sample's scored tokens: [n, b]."""
         z = original(batch)
         target = (z - options.beta * nn.functional.one_hot(_tokens.labels(batch), z.shape[-1])).softmax(-1)
         return _tokens.mean_over_tokens(-(target * batch.logits.log_softmax(-1)).sum(-1), batch)

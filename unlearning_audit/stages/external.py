@@ -29,16 +29,16 @@ def external(
     place
         "files": role → path to read from.
     """
-    files, kind = place["files"], settings["population"]
+    files, population = place["files"], settings["population"]
     answers: Logits | Published
     try:
         if "data" in settings:
             from unlearning_audit.workflow.external_models import outputs_of  # imports torch, which logits do not need
 
             options = {name: settings[name] for name in ("data", "model", "seed", "generations")}
-            samples, members, answers = outputs_of(files, kind, **options)
+            samples, members, answers = outputs_of(files, population, **options)
         else:
-            samples, members, answers = read(files, kind)
+            samples, members, answers = read(files, population)
     except ValueError as error:
         print(error, file=sys.stderr)
         part = error.part if isinstance(error, FailedError) else "method"  # what failed, for later jobs

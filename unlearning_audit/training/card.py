@@ -31,7 +31,7 @@ def _use(choice: str) -> str:
     if choice == "cpu" or (choice == "" and not device.visible()):
         return "cpu"
     if ":" in choice:  # cuda:N
-        device.restrict(int(choice.partition(":")[2]))
+        device.restrict(int(choice.removeprefix("cuda:")))
     else:
         device.claim_gpu()
     choose_kernels()

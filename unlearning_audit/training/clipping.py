@@ -79,7 +79,7 @@ def sums_of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> 
     """Return the sums over samples of clipped gradients of one ``model``, by name, and the squared norms [b] of the
     samples' gradients before clipping.
 
-    A hook notes the inputs of each layer with weights, and the place of its output in autograd's graph (an edge). One
+    A hook notes the inputs of each layer with weights, and where its output is in autograd's graph (an edge). One
     backward pass then gives the gradients at all of these edges. Layers that the loss does not depend on have none, and
     are left out.
 
@@ -95,7 +95,8 @@ def sums_of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> 
     calls: dict[tuple[str, nn.Module], list[Any]] = {}  # (name, layer) → (inputs, edge) of each call of the layer
 
     def noting(name: str, layer: nn.Module) -> Callable[..., Any]:
-        """Return a hook that adds every call of the ``layer`` with the dotted ``name`` to ``calls``."""
+        """Return a hook that adds every call of the ``layer`` with the dotted ``name`` to ``calls``, which the function
+        around this one reads after the forward pass."""
         return lambda _, inputs, output: calls.setdefault((name, layer), []).append((inputs, get_gradient_edge(output)))
 
     hooks = [layer.register_forward_hook(noting(name, layer)) for name, layer in layers_with_weights(model)]
@@ -159,14 +160,14 @@ def _part_of_layer(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor,
     uses
         For each call in the forward pass, the layer's inputs and the gradient at its output.
     """
-    (inputs, gradient), once = uses[0], len(uses) == 1
+    ((x, *_), gradient), once = uses[0], len(uses) == 1  # the first input, and the gradient, of the first call
     # `_part_of_product` takes [b, features, places]; ``mT`` swaps the last two dimensions.
     if once and type(layer) is nn.Linear:
         if gradient.ndim == 2:  # one place for each sample
-            return _part_of_product(prefix, layer, inputs[0].unsqueeze(-1), gradient.unsqueeze(-1))
-        return _part_of_product(prefix, layer, inputs[0].flatten(1, -2).mT, gradient.flatten(1, -2).mT)
+            return _part_of_product(prefix, layer, x.unsqueeze(-1), gradient.unsqueeze(-1))
+        return _part_of_product(prefix, layer, x.flatten(1, -2).mT, gradient.flatten(1, -2).mT)
     if once and type(layer) is nn.Conv2d and layer.padding_mode == "zeros" and not isinstance(layer.padding, str):
-        return _part_of_convolution(prefix, layer, layer.padding, inputs[0], gradient)
+        return _part_of_convolution(prefix, layer, layer.padding, x, gradient)
     per_sample = GradSampleModule.GRAD_SAMPLERS.get(type(layer), ft_compute_per_sample_gradient)
     names = {id(value): f"{prefix}{name}" for name, value in layer.named_parameters()}
     singles: State = {}
@@ -265,7 +266,8 @@ def _part_of_product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gr
         squared = squared + value.square().sum(1)
 
     def total(scale: Tensor) -> State:
-        """Return the sums over samples of their gradients times their ``scale`` [b], by parameter."""
+        """Return the sums over samples of their gradients times their ``scale`` [b], by parameter: from the inputs, the
+        gradients at the output and the gradients of the bias that the function around this one has."""
         weight = torch.einsum("bot,bit->oi", gradient * scale[:, None, None], read).view(layer.weight.shape)
         return {f"{prefix}weight": weight, **{name: _weighted_sum(value, scale) for name, value in bias.items()}}
 

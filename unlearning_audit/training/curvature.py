@@ -44,7 +44,8 @@ def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
 
     def gradient_on(part: slice) -> State:
-        """Return what the samples in ``part`` of the rows contribute to the gradient of the mean over all rows."""
+        """Return what the samples in ``part`` of the rows contribute to the gradient of the mean over all rows. The
+        samples, their labels and the weights (``leaves``) are those of the function around this one."""
         logits = forward_one(model, leaves, buffers, x[part])
         return _gradients(functional.cross_entropy(logits, y[part], reduction="sum") / len(x), leaves)
 
@@ -148,7 +149,7 @@ def _gradients(loss: Tensor, values: State) -> State:
     return dict(zip(values, gradients, strict=True))
 
 
-def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[Tensor, Tensor]]:
+def _weighted_labels(logits: Tensor, y: Tensor, which: str) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the pairs of weights [rows] and labels [rows] for which squared gradients are computed and added up.
 
     Parameters
@@ -157,11 +158,11 @@ def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[T
         [rows, classes]: the logits of the model.
     y
         int64 [rows]: the observed labels.
-    labels
+    which
         "observed": one pair, weights of 1 and the observed labels. "model": a pair for each class, the probabilities of
         the class and the class as the label of all rows.
     """
-    if labels == "observed":
+    if which == "observed":
         yield torch.ones_like(logits[:, 0]).detach(), y
         return
     probabilities = logits.detach().softmax(-1)

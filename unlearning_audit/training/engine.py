@@ -30,7 +30,7 @@ def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
     if not isinstance(model, nn.Sequential) or type(model).forward is not nn.Sequential.forward:
         return None
     layers = list(model._modules.items())  # named_children would list a layer that occurs twice only once
-    first_layer = layers[0][1] if layers else None
+    _, first_layer = layers[0] if layers else ("", None)
     if isinstance(first_layer, nn.Flatten) and (first_layer.start_dim, first_layer.end_dim) != (1, -1):
         return None
     chain = layers[1:] if type(first_layer) is nn.Flatten else layers

@@ -20,9 +20,9 @@ def readings(stack: ModelStack, index: np.ndarray) -> np.ndarray:
     """Return the inputs of each model's last layer for its samples ``index`` int64 [models, rows], in evaluation mode.
 
     The result is float32 [models, rows, width], with 0 where the index is −1 (no sample). For a language model it is
-    the mean over the states that predict the scored tokens. For a last layer that runs at many places, such as a
-    convolution, it is the mean over places. Raises PluginError for a model whose last layer is not called as a module,
-    once and with one row per sample.
+    the mean over the states that predict the scored tokens. For a last layer that runs many times on a
+    sample, such as a convolution at each pixel, it is the mean over these times. Raises PluginError for a model whose
+    last layer is not called as a module, once and with one row per sample.
     """
     stack.model.eval()
     compute = partial(of_passages if "layer" in stack.readings else of_layer, stack)
@@ -36,7 +36,7 @@ def readings(stack: ModelStack, index: np.ndarray) -> np.ndarray:
 
 
 def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tensor:
-    """Return, for each sample, the mean of a language model's states after its last block and norm, over the places
+    """Return, for each sample, the mean of a language model's states after its last block and norm, over the positions
     from which scored tokens are predicted: [n, width].
 
     Parameters
@@ -71,7 +71,8 @@ def of_layer(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tens
     layer, inputs = stack.model.get_submodule(str(stack.final_layer)), []
 
     def note(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        """Keep the layer's input: the first of the arguments of its call, whether it is given by position or name."""
+        """Keep the layer's input in the list ``inputs`` of the function around this one: the first of the arguments of
+        its call, whether it is given by position or name."""
         inputs.append((*arguments, *keywords.values())[0])
 
     with layer.register_forward_pre_hook(note, with_kwargs=True):
@@ -88,8 +89,8 @@ def of_layer(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tens
 def _pooled(value: Tensor, layer: nn.Module) -> Tensor:
     """Return the inputs ``value`` of a ``layer`` as [n, width].
 
-    For a convolution [n, width, …] it is the mean over the pixels, and for a linear layer that runs at several places
-    [n, …, width] the mean over the places. Any other input [n, …] is flattened.
+    For a convolution [n, width, …] it is the mean over the pixels, and for a linear layer that runs at several
+    positions [n, …, width] the mean over the positions. Any other input [n, …] is flattened.
     """
     if isinstance(layer, _ConvNd):
         return value.flatten(2).mean(2)

@@ -157,6 +157,7 @@ class Fit:
         its optimiser, by names such as "weights/0.bias", themselves and not copies."""
         kinds = {"weights": state.leaves, "buffers": state.buffers}
         tensors = {f"{kind}/{name}": value for kind, values in kinds.items() for name, value in values.items()}
+        # There is one pass, because a fit with several has no checkpoints.
         return tensors | {f"optimiser/{i}": value for i, value in enumerate(state.steppers[0].state())}
 
     def prepare_group(self, group: list[int], tensors: State) -> None:
@@ -213,11 +214,11 @@ class Fit:
         for number, (streams, optimiser) in enumerate(zip(self.passes, self.optimisers, strict=True)):
             orders.append([
                 Order(
-                    stream.rows[group], seeds, purpose=f"{self.purpose}/{number}.{place}",
+                    stream.rows[group], seeds, purpose=f"{self.purpose}/{number}.{stream_number}",
                     batch_size=stream.batch_size or optimiser.batch_size, jitter=optimiser.augment == "crop_flip",
                     device=self.stack.device, passes=first_epoch,
                 )
-                for place, stream in enumerate(streams)
+                for stream_number, stream in enumerate(streams)
             ])  # fmt: skip
         return orders
 
@@ -360,6 +361,7 @@ def _mean_loss(loss: Callable[[Batch], Tensor], batch: Batch, batch_size: int | 
     if batch_size is not None:
         return loss(batch).sum(-1) / batch_size
     if loss is fit_labels and len(batch.models) == 1:
+        # [1]: the mean of the only model.
         return nn.functional.cross_entropy(batch.logits.flatten(0, -2), batch.labels.flatten()).unsqueeze(0)
     return loss(batch).mean(-1)
 

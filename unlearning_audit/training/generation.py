@@ -1,4 +1,4 @@
-"""Generate text by language models: the most probable token at each place, or one drawn at random.
+"""Generate text by language models: the most probable token at each position, or one drawn at random.
 
 A sample is a row of ``length`` tokens. Those that models have to predict, such as the tokens of an answer and not those
 of its question, are called scored.
@@ -25,7 +25,7 @@ def greedy(stack: Models, rows: np.ndarray) -> np.ndarray:
     are processed in order and for each model alone, so that the result does not depend on other models. Raises
     ValueError for models that do not predict tokens.
     """
-    return _generate(stack, rows, 1, at_random=False)[:, :, 0]
+    return _generate(stack, rows, answers=1, at_random=False)[:, :, 0]  # [models, rows, answers, tokens] has one answer
 
 
 def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
@@ -83,7 +83,7 @@ def _generate(stack: Models, rows: np.ndarray, answers: int, *, at_random: bool)
 
 
 def _uniform(stack: Models, model: int, samples: np.ndarray, numbers: np.ndarray) -> Tensor:
-    """Return random numbers from 0 to 1, one for each place of n texts of one ``model``, float64 [n, length]. Text i is
+    """Return random numbers from 0 to 1, one for each token of n texts of one ``model``, float64 [n, length]. Text i is
     answer ``numbers[i]`` to sample ``samples[i]``, int [n] each."""
     shape, drawn = (int(numbers.max()) + 1, stack.x.shape[1]), {}
     for sample in np.unique(samples).tolist():  # further answers take further numbers, and change none
@@ -116,22 +116,22 @@ def complete_texts(stack: Models, weights: tuple[State, State], x: Tensor, unifo
         float64 [n, length]: the numbers from 0 to 1 by which tokens are drawn; None for the most probable tokens.
     """
     first, end = scored_bounds(x)
-    place = torch.arange(x.shape[1], device=x.device)
+    position = torch.arange(x.shape[1], device=x.device)
     # A token that is not scored is stored as ~token. From the first scored one on, tokens are hidden by 0.
-    text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
-    for t in range(int(first.min()), int(end.max())):  # places of any text; a text stays as it is outside its bounds
+    text = torch.where(x < 0, ~x, x).masked_fill(position >= first[:, None], 0)
+    for t in range(int(first.min()), int(end.max())):  # positions of any text; a text stays as it is outside its bounds
         logits = stack.answers(weights, text[:, :t], "next")
         token = logits.argmax(-1) if uniform is None else at_quantile(logits, uniform[:, t])
         text[:, t] = torch.where((first <= t) & (t < end), token.to(text.dtype), text[:, t])
-    # Move each text to the start of its row: from the place after its prompt on.
-    from_first = first[:, None] + place[:-1]
+    # Move each text to the start of its row: from the position after its prompt on.
+    from_first = first[:, None] + position[:-1]
     answer = text.gather(1, from_first.clamp(max=x.shape[1] - 1))
     return answer.masked_fill(from_first >= end[:, None], -1)
 
 
 def scored_bounds(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the place of the first scored token in each row of ``x`` [n, length], and the place after the last one:
-    int64 [n] each. A token is scored if it is not negative and not the first of the row."""
+    """Return the position of the first scored token in each row of ``x`` [n, length], and the position after the last
+    scored token: int64 [n] each. A token is scored if it is not negative and not the first of the row."""
     scored = (x[:, 1:] >= 0).to(torch.int64)
     # argmax finds the first 1, and in the flipped row the last.
     return 1 + scored.argmax(1), x.shape[1] - scored.flip(1).argmax(1)

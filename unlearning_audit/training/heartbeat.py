@@ -34,5 +34,5 @@ class Heartbeat:
         passed = now - self.started
         self.due = now + max(FIRST, SHARE * passed)
         members = f"models {group[0] + 1} to {group[-1] + 1}" if len(group) > 1 else f"model {group[0] + 1}"
-        place = f"epoch {epoch + 1} of {self.epochs}, step {step + 1} of {steps}"
-        print(f"{self.purpose}: {members} of {self.models}, {place}, after {passed / 60:.0f} min", flush=True)
+        progress = f"epoch {epoch + 1} of {self.epochs}, step {step + 1} of {steps}"
+        print(f"{self.purpose}: {members} of {self.models}, {progress}, after {passed / 60:.0f} min", flush=True)

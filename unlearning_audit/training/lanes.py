@@ -78,7 +78,7 @@ class Scheduler:
         self.free: int | None = None
         if self.on_gpu and self.most > 1:
             torch.cuda.empty_cache()
-            self.free = torch.cuda.mem_get_info()[0]
+            self.free, _ = torch.cuda.mem_get_info()  # free bytes, and all bytes of the card
 
     def admit(self) -> None:
         """Start lanes for waiting groups while there is room. Each takes one of the ``idle_streams``."""
@@ -94,7 +94,7 @@ class Scheduler:
         """
         if self.free is None or not (self.lanes and self.lanes[0].settled):
             return
-        left = torch.cuda.mem_get_info()[0]
+        left, _ = torch.cuda.mem_get_info()  # free bytes, and all bytes of the card
         of_lane = max(self.free - left, 1)  # bytes of one lane
         more_lanes = int(SHARE * left / of_lane)
         self.room, self.free = min(self.most, 1 + more_lanes), None
@@ -140,8 +140,8 @@ class Scheduler:
 def split_group(group: list[int]) -> list[list[int]]:
     """Return the two halves of a ``group``, or the group alone if it consists of one model.
 
-    Stacked models are never computed alone: a group of one model names it twice (`Stacked.groups`). So does a half of
-    one model.
+    Stacked models are never computed alone: a group of one model names it twice (`Stacked.groups`). A half that has
+    one model names it twice, too.
     """
     if len(set(group)) < 2:
         return [group]

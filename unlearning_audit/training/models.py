@@ -238,7 +238,7 @@ class Models:
     @repeatable()
     def answers(self, weights: tuple[State, State], x: Tensor, reading: str) -> Tensor:
         """Return, for ``x`` [rows, …], the output of one model that ``reading`` names (`readings`), in evaluation mode.
-        ``weights``: the model's parameters and buffers, as `state` returns them."""
+        ``weights``: the model's parameters and its buffers, name → tensor each."""
         self.model.eval()
         return forward_one(self.model, *weights, self.scaled(x), reading)
 
@@ -334,12 +334,12 @@ class Models:
                 # NaN differs from itself and is replaced, so that equal tensors of a diverged model count as equal.
                 if not torch.equal(value.nan_to_num(), first_value.nan_to_num()):
                     raise ValueError(f"tensors {first_name!r} and {name!r} are one tensor of the model, and differ now")
-        places = {name: value[model] for name, value in (self.parameters | self.buffers).items()}
-        problem = mismatch(state, places)
+        stored = {name: value[model] for name, value in (self.parameters | self.buffers).items()}  # views of the stack
+        problem = mismatch(state, stored)
         if problem:
             raise ValueError(f"the architecture must stay as it is: {problem}")
-        for name, place in places.items():
-            place.copy_(state[name].detach())
+        for name, value in stored.items():
+            value.copy_(state[name].detach())
 
 
 def mismatch(state: State, expected: State) -> str:

@@ -220,13 +220,13 @@ class PrivateFit(Fit):
         ----------
         tensors
             The tensors of a checkpoint, from which training resumes; empty if it starts. The state of a generator is
-            called "noise/" and the model's place in the group.
+            called "noise/" and the model's position in the group.
         """
         seeds = [seed_of(self.stack.seeds[model], "train/noise") for model in group]
         generators = [torch.Generator(self.stack.device).manual_seed(seed) for seed in seeds]
         if tensors:
-            for place, rng in enumerate(generators):
-                rng.set_state(tensors[f"noise/{place}"])
+            for position, rng in enumerate(generators):
+                rng.set_state(tensors[f"noise/{position}"])
         self.generators[tuple(group)] = generators
 
     def checkpoint_tensors(self, state: GroupState) -> State:
@@ -273,9 +273,9 @@ class PrivateFit(Fit):
         deviation = self.noise * self.limit
         with torch.no_grad():
             if deviation:
-                for place, rng in enumerate(self.generators[tuple(state.group)]):  # of a model in the group
+                for position, rng in enumerate(self.generators[tuple(state.group)]):  # of a model in the group
                     for gradient in gradients.values():
-                        gradient[place] += torch.normal(
+                        gradient[position] += torch.normal(
                             0.0, deviation, gradient.shape[1:], generator=rng, device=gradient.device,
                             dtype=gradient.dtype,
                         )  # fmt: skip
@@ -307,13 +307,13 @@ class PrivateFit(Fit):
                 gradients[name] += total
             return
         model = self.stack.model
-        for place in range(len(state.group)):  # of a model in the group
-            weights: State = {name: nn.Parameter(value[place]) for name, value in state.leaves.items()}
-            weights |= {name: value[place] for name, value in state.buffers.items()}
+        for position in range(len(state.group)):  # of a model in the group
+            weights: State = {name: nn.Parameter(value[position]) for name, value in state.leaves.items()}
+            weights |= {name: value[position] for name, value in state.buffers.items()}
             with using_weights(self.places, weights):
-                sums, _ = clipping.sums_of_model(model, batch.x[place], labels[place], self.limit)
+                sums, _ = clipping.sums_of_model(model, batch.x[position], labels[position], self.limit)
             for name, total in sums.items():
-                gradients[name][place] += total
+                gradients[name][position] += total
 
 
 @dataclass
@@ -355,10 +355,10 @@ class Poisson:
             length = -(-longest // self.size) * self.size  # rounded up to a multiple of ``size``
             index = np.full((len(batches), length), -1)
             jitter = np.zeros((len(batches), length, 3), np.uint8)
-            for place, (rows, shifts) in enumerate(batches):
-                index[place, : len(rows)] = rows
+            for position, (rows, shifts) in enumerate(batches):  # of a model in the group
+                index[position, : len(rows)] = rows
                 if shifts is not None:
-                    jitter[place, : len(rows)] = shifts
+                    jitter[position, : len(rows)] = shifts
             device = self.stack.device
             # ``shifts`` is that of the last model: images of all models are shifted, or of none.
             yield torch.from_numpy(index).to(device), None if shifts is None else torch.from_numpy(jitter).to(device)

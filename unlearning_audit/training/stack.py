@@ -227,7 +227,7 @@ class ModelStack(Models):
             self.seeds = self.initial_seeds = [seed_of(seed, purpose) for seed in self.seeds]
         # Only the weights of ``fresh`` are used; any sample and label will do for its data.
         seeds, sample = self.initial_seeds, self.x[:1].cpu().numpy()
-        fresh = ModelStack.create(self.build, sample, np.zeros(1, np.int64), seeds, dtype=self.dtype)
+        fresh = ModelStack.create(self.build, sample, labels=np.zeros(1, np.int64), seeds=seeds, dtype=self.dtype)
         self.updates, self.privacy = None, None
         self.parameters = {name: value.to(self.device) for name, value in fresh.parameters.items()}
         self.buffers = {name: value.to(self.device) for name, value in fresh.buffers.items()}
@@ -338,25 +338,26 @@ def writing_in_portions(path: str | Path, count: int) -> Iterator[Callable[[np.n
     Yields the function that writes the models of a stack. Its arguments: their numbers in the file, int64 [models of
     the stack], and the stack.
     """
-    places: dict[str, np.memmap] = {}
+    mapped: dict[str, np.memmap] = {}  # name of a tensor → its bytes in the file, uint8 [models, bytes of one]
     with ExitStack() as contexts:
 
         def write(models: np.ndarray, stack: ModelStack) -> None:
-            """Write the models of ``stack`` to the file, where they have the numbers ``models``."""
+            """Write the models of ``stack`` to the file, where they have the numbers ``models``. The first call fills
+            ``mapped`` of the function around this one, unless it writes all models."""
             if np.array_equal(models, np.arange(count)):  # all models at once
                 stack.write(path)
                 return
             stored = stack.stored()
-            if not places:  # at the first call, the file is made
+            if not mapped:  # at the first call, the file is made
                 temporary = contexts.enter_context(files.replacing(path))
-                places.update(_create_models_file(temporary, count, stored))
+                mapped.update(_create_models_file(temporary, count, stored))
             for name, value in stored.items():
                 content = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
-                places[name][models] = content.numpy()
+                mapped[name][models] = content.numpy()
 
         yield write
-        for place in places.values():
-            place.flush()
+        for content_of_all in mapped.values():
+            content_of_all.flush()
 
 
 def _create_models_file(path: Path, count: int, stored: State) -> dict[str, np.memmap]:
@@ -377,11 +378,11 @@ def _create_models_file(path: Path, count: int, stored: State) -> dict[str, np.m
     # A file is the length of the header in 8 bytes, the header in JSON, and the tensors one after the other.
     empty = save({name: value[:0].cpu() for name, value in stored.items()})
     header = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")])
-    places, end = {}, 0  # name → (offset after the header, bytes of one model); bytes of all tensors so far
+    extents, end = {}, 0  # name → (offset after the header, bytes of one model); bytes of all tensors so far
     for name, entry in header.items():
         size = stored[name][0].nbytes
         entry |= {"shape": [count, *entry["shape"][1:]], "data_offsets": [end, end + count * size]}
-        places[name], end = (end, size), end + count * size
+        extents[name], end = (end, size), end + count * size
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8 bytes
     start = 8 + len(text)
@@ -390,7 +391,7 @@ def _create_models_file(path: Path, count: int, stored: State) -> dict[str, np.m
         file.truncate(start + end)
     return {
         name: np.memmap(path, np.uint8, mode="r+", offset=start + offset, shape=(count, size))
-        for name, (offset, size) in places.items()
+        for name, (offset, size) in extents.items()
     }
 
 

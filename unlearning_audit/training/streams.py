@@ -40,7 +40,7 @@ class Rows:
                 f"models of one batch must have equally many samples, found {counts.min()} to {counts.max()}; "
                 "draw the memberships in balanced blocks"
             )
-        # `nonzero` lists the samples of the first model, then those of the second, and so on.
+        # The second result of `nonzero`: the samples of the first model, then those of the second, and so on.
         return cls(np.nonzero(mask)[1].reshape(len(mask), int(counts[0])))
 
     def __len__(self) -> int:
@@ -135,7 +135,8 @@ def class_weighted_loss(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]
     counts.scatter_add_(1, classes, torch.ones_like(classes, dtype=torch.float64))
 
     def loss(batch: Batch) -> Tensor:
-        """Return the weighted cross-entropy of each sample of a batch, [n, b]."""
+        """Return the weighted cross-entropy of each sample of a batch, [n, b]. ``counts``, of the function around this
+        one, says how many rows of each class a model has."""
         weight = (1 / counts[batch.at.squeeze(1)]).gather(1, batch.labels).to(batch.logits.dtype)
         return cross_entropy(batch.logits, batch.labels) * weight / weight.mean(-1, keepdim=True)
 
@@ -213,7 +214,8 @@ class Order:
         """Yield batches without end: the rows int64 [n, b] of a batch, and the shifts of its images uint8 [n, b, 3], or
         None without ``jitter``. n is the number of models and b the batch size.
 
-        One pass reads all rows once; its last batch may be smaller. Shifts are those of `crop_and_flip`. Raises
+        One pass reads all rows once; its last batch may be smaller. The three numbers of an image are a vertical and a
+        horizontal shift, 0 to 8 pixels, and 1 if it is mirrored, else 0 (`crop_and_flip` applies them). Raises
         ValueError if there are no rows.
         """
         count = len(self.rows)
@@ -225,7 +227,7 @@ class Order:
             index = torch.from_numpy(np.take_along_axis(self.rows.index, order, axis=1)).to(self.device)
             shifts = None
             if self.jitter:
-                # Two shifts from 0 to 8 pixels, and 0 or 1 to mirror.
+                # Limits of the two shifts, from 0 to 8, and of the mirroring, 0 or 1; numbers stay below a limit.
                 offsets = np.stack([rng.integers(0, [9, 9, 2], (count, 3), dtype=np.uint8) for rng in generators])
                 shifts = torch.from_numpy(offsets).to(self.device)
             self.passes += 1

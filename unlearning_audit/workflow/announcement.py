@@ -30,14 +30,14 @@ def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
     """Return the first line of a run, such as "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min
     on 2 cores".
 
-    Retraining and "none" are not counted as methods. Scenarios of imported models name none. The number of
-    scenarios is stated if there are several. If models are not ``small``, the line has no time, because it is unknown
-    until some are trained.
+    Retraining, its control and "none" are not counted as methods. The data of imported models are not named. The number
+    of scenarios is stated if there are several. If models are not ``small``, the line has no time, because the time is
+    unknown until some are trained.
 
     Parameters
     ----------
     counts
-        Rule → number of its jobs; for a whole run those of `jobs`.
+        Rule → number of the jobs that it has in this run, as Snakemake or `jobs` counts them.
     """
     scenarios = plan.study.scenarios
     methods = {case.method for case in plan.cases} - {"none", "retrain", "retrain_control"}
@@ -51,6 +51,6 @@ def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
     parts.append(f"{sum(jobs.values())} jobs")
     if small:
         # At time 0 no job has ended, so that the seconds left are those of the whole run.
-        seconds = Progress(jobs, cores or 1).seconds_left(0.0)
+        seconds = Progress(jobs, slots=cores or 1).seconds_left(now=0.0)
         parts.append(f"{in_words(seconds)} on {cores} {'core' if cores == 1 else 'cores'}")
     return f"unlearning-audit · {plan.study.name}: {', '.join(parts)}"

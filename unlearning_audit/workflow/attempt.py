@@ -50,8 +50,8 @@ def run_method(
     with guard(file):
         returned = unlearn(stack, forget, retain)
     if returned is not None:
-        rule = "unlearn must change the models of the stack in place and return nothing"
-        raise PluginError(f"{readable(file)}: {rule}; it returned {type_of(returned)}")
+        demand = "unlearn must change the models of the stack in place and return nothing"
+        raise PluginError(f"{readable(file)}: {demand}; it returned {type_of(returned)}")
     return time.perf_counter() - started
 
 
@@ -67,8 +67,8 @@ def attempt(
 ) -> Json:
     """Call ``write``, which writes models and logits, and return the facts that it returns for the job's spec.
 
-    If it fails through a plug-in, write the reason to the files ``models`` (unless None) and ``logits`` instead, and
-    return the reason and the part that failed.
+    If a plug-in makes ``write`` fail, write the reason to the files ``models`` (unless None) and ``logits`` in place of
+    results, and return the reason and the part that failed.
 
     Parameters
     ----------

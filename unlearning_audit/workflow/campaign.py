@@ -114,11 +114,11 @@ class Campaign:
         winner = tuning.choice(rounds[-1])
         table = [_row(stage, trial, winner) for stage, tried in enumerate(rounds, 1) for trial in tried]
         tables.write_rows(trials, table, COLUMNS)
-        study = next(trial for trial in rounds[-1] if trial.number == 0)  # the study's own setting is in every round
+        own = next(trial for trial in rounds[-1] if trial.number == 0)  # the study's own setting is in every round
         chosen = {
             "options": winner.options, "trial": winner.number, "trials": len(options_of),
             "distance": _rounded(winner.distance), "error": _rounded(winner.error),
-            "study_distance": _rounded(study.distance), "study_error": _rounded(study.error),
+            "study_distance": _rounded(own.distance), "study_error": _rounded(own.error),
             "flatness": _rounded(tuning.flatness(rounds[0])), "pairs": len(self.pairs),
         }  # fmt: skip
         write_json(setting_file, chosen)
@@ -154,7 +154,8 @@ class Campaign:
         stack, membership = self.stacks[pair].copy(), self.pairs[pair]
 
         def unlearn(*models: ModelStack | Rows) -> object:
-            """Call the method with models, the rows to forget and those to retain, and the options of this setting."""
+            """Call the method with models, the rows to forget and the rows to retain, and with the ``options`` that the
+            function around this one got."""
             return registry.call("methods", self.method, "unlearn", *models, self.method.Options(**options))
 
         seconds = run_method(stack, unlearn, Rows.where(membership.forget), Rows.where(membership.retain), self.file)
@@ -199,10 +200,10 @@ class Campaign:
         """Return metric → its effects: what each model and sample adds to the metric's number. They are computed from
         the logits ``files``, one per pair, and from the scores of attacks on them. If the objective is accuracy, a
         metric's effects are those of its accuracies."""
-        evaluation, path = self._evaluation(files, None), str(self.folder / "scores.parquet")
-        columns, _ = scoring.score(evaluation, self.settings["attacks"], seed=evaluation.seed)
+        evaluation, path = self._evaluation(files, scores=None), str(self.folder / "scores.parquet")
+        columns, _failed = scoring.score(evaluation, self.settings["attacks"], seed=evaluation.seed)
         tables.write_scores(path, columns)
-        evaluation = self._evaluation(files, path)  # the same one with the scores, which metrics read
+        evaluation = self._evaluation(files, scores=path)  # the same one with the scores, which metrics read
         effects: dict[str, Any] = {}
         for entry in self.settings["metrics"].values():
             module = registry.load("metrics", entry["name"])
@@ -244,7 +245,7 @@ class Campaign:
 
 def _margin(read: Read) -> float:
     """Return the margin of equivalence with which the distance is compared, as a positive number: the upper margin for
-    a positive distance, otherwise the lower one."""
+    a positive distance, and the lower margin without its minus sign for any other distance."""
     lower, upper = read.distance.margin
     return upper if read.distance.estimate.value > 0 else -lower
 
@@ -260,9 +261,9 @@ def _rounded(value: float) -> float | None:
 
 
 def _row(stage: int, trial: Trial, winner: Trial) -> dict[str, Any]:
-    """Return the row of the table of trials for one trial in round ``stage`` (1 is the first). "chosen" is 1 if the
-    trial has the setting of the ``winner``, otherwise 0. The interval of the distance has level 95 %. If the method
-    failed, distance, interval and loss are NaN."""
+    """Return the row of the table of trials for one trial in round ``stage`` (1 is the first). "chosen" is 1 for a
+    trial with the setting of the ``winner``, and 0 for any other. The interval of the distance has level 95 %. If the
+    method failed, distance, interval and loss are NaN."""
     distance, half_width = trial.distance, 1.96 * trial.error
     limits = {"ci_low": max(distance - half_width, 0.0), "ci_high": distance + half_width}
     numbers = {"distance": distance, **limits, "lost": trial.lost}

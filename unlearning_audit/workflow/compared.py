@@ -59,8 +59,8 @@ def origins(comparison: Node) -> Origins:
 
 @cache
 def recorded(folder: Path) -> Origins:
-    """Return the settings of the jobs from which the finished comparison in this absolute ``folder`` comes, as
-    `origins` does, but from files of results.
+    """Return the settings of the jobs from which the finished comparison in this absolute ``folder`` comes, by stage.
+    They are read from the spec.json files of these jobs.
 
     Raises ValueError, LookupError, TypeError, OSError or StopIteration for one that is damaged or of another version.
     """

@@ -15,8 +15,8 @@ def measured(specs: list[str]) -> dict[str, float]:
 def can_predict(specs: list[str], done: dict[str, float]) -> bool:
     """Return whether the jobs that are done suffice to predict the others.
 
-    If all jobs with models are done, or there are none, any job suffices. Otherwise one of those with models must be
-    done, because models take seconds in one study and days in another.
+    If all jobs with models are done, or no job has models, one finished job of any kind suffices. As long as jobs with
+    models are left, a job with models must be done, because models take seconds in one study and days in another.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def can_predict(specs: list[str], done: dict[str, float]) -> bool:
 
 
 def expected(specs: list[str], done: dict[str, float]) -> dict[str, float]:
-    """Return spec path → seconds of every job: those in ``done`` if it is finished, a prediction otherwise.
+    """Return spec path → seconds of every job: the seconds in ``done`` of a finished job, a prediction for any other.
 
     The prediction is the mean seconds of the finished jobs of the same stage. If no job of the stage is finished, the
     prediction is the stage's shipped rate, in seconds per job. For a stage with models (`HEAVY`) this rate is
@@ -58,4 +58,5 @@ def _rated_as(path: str) -> str:
     stage/node/spec.json. A job of retraining counts as "train", because it takes longer than other methods of the stage
     "unlearn"."""
     stage, node = os.path.normpath(path).split(os.sep)[-3:-1]
+    # What stands before the last hyphen of a node's name is its label, and the rest is its key.
     return "train" if stage == "unlearn" and node.rpartition("-")[0].endswith("-retrain") else stage

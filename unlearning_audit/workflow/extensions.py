@@ -64,10 +64,10 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
                 judged |= methods
     if not sizes:
         return {}
-    unit = min(sizes)  # if several populations grew, naming one is enough
-    _, blocks = planned[unit]
+    population = min(sizes)  # if several populations grew, naming one is enough
+    _, blocks = planned[population]
     some = {} if judged >= comparison.scenario.methods.keys() else {"methods": sorted(judged)}
-    return {"unit": unit, "from": sorted(sizes[unit]), "to": len(blocks), **some}
+    return {"unit": population, "from": sorted(sizes[population]), "to": len(blocks), **some}
 
 
 def _foreseen(plan: Plan, population: str, size: int, alpha: float) -> bool:
@@ -107,7 +107,8 @@ def _grown(earlier: Draws, planned: Draws) -> str:
 @cache
 def _recorded(folder: Path) -> tuple[Draws, set[str], float]:
     """Return the draws of each population, the methods and the level α of the earlier comparison in this absolute
-    ``folder``. Raises the errors of `compared.recorded`."""
+    ``folder``. Raises ValueError, LookupError, TypeError, OSError or StopIteration for a comparison that is damaged or
+    of another version."""
     settings = read_json(folder / "spec.json")["settings"]
     return _draws(compared.recorded(folder)), set(settings["methods"]), settings.get("alpha", looks.ALPHA)
 
@@ -118,7 +119,8 @@ def _draws(origins: compared.Origins) -> Draws:
     populations: dict[str, tuple[str, frozenset[int]]] = {}
     for split in origins["splits"]:
         draw = {name: value for name, value in split.items() if name != "blocks"}
-        # Trainings of one scenario are equal but for what they are trained on, so that the first stands for all.
+        # A scenario has one job of data. Its trainings are equal but for what they are trained on, so that the first
+        # stands for all.
         identity = json.dumps([origins["data"][0], draw, origins["train"][0]], sort_keys=True)
         _, blocks = populations.get(split["population"], ("", frozenset()))  # those of the batches before this one
         populations[split["population"]] = identity, blocks | frozenset(split["blocks"])

@@ -129,11 +129,14 @@ def _open_checkpoint(path: Path, samples: Data, model: Options) -> ModelStack:
         transformers.
     """
     options, state = dict(model), _state_files(path)
+    # One file of models/ defines READS_FOLDERS.
     name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
     architecture = registry.load("models", name, file)
     settings = architecture.Options(**options, **({} if state else {"weights": str(path)}))
 
     def build() -> nn.Module:
+        """Return a network of the study's ``architecture``. The weights of a state dict are loaded here; those of a
+        folder of transformers are read by the architecture itself."""
         with guard(architecture.__file__):
             shape = samples.x.shape[1:]
             network: nn.Module = registry.call("models", architecture, "build", settings, shape, samples.classes)
@@ -141,7 +144,8 @@ def _open_checkpoint(path: Path, samples: Data, model: Options) -> ModelStack:
             _load_state(network, path)
         return network
 
-    return ModelStack.create(build, samples.x, samples.y, np.zeros(1, np.int64), device=card.use())
+    # One seed for one model; all of its weights come from the checkpoint.
+    return ModelStack.create(build, samples.x, samples.y, seeds=np.zeros(1, np.int64), device=card.use())
 
 
 def _state_files(path: Path) -> list[Path]:
@@ -152,7 +156,8 @@ def _state_files(path: Path) -> list[Path]:
     indices = sorted(path.glob(f"*{INDEX}"))
     if not indices or (path / "config.json").is_file():
         return []
-    # An index maps the name of each tensor to the file that holds it. Many tensors have the same file.
+    # An index maps the name of each tensor to the file that holds it. Many tensors have the same file. If there are
+    # several indices, the first by name is read.
     return [path / name for name in sorted({*json.loads(indices[0].read_text())["weight_map"].values()})]
 
 

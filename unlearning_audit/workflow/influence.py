@@ -39,12 +39,13 @@ def influence(
     if len(stack) < 2:
         return 0.0
     models = np.arange(MODELS) % len(stack)  # a stack of two models gives its first one twice
-    sides = Rows(forget.index[models, :FORGOTTEN]), Rows(retain.index[models, :RETAINED])
+    rows = Rows(forget.index[models, :FORGOTTEN]), Rows(retain.index[models, :RETAINED])
     before = stack.take(models)
 
     def unlearned_middle(times: float) -> torch.Tensor:
-        """Let a copy of the three models unlearn, with the outer two multiplied by ``times``; return the weights of the
-        one in the middle, float64 [weights]."""
+        """Let a copy of the three models ``before`` forget and retain the ``rows`` of the function around this one. The
+        weights of the first and the last model are multiplied by ``times`` beforehand. Return the weights of the model
+        in the middle, float64 [weights]."""
         trial = before.copy()
         for name, value in trial.parameters.items():
             factors = value.new_tensor([times, 1.0, times])
@@ -52,7 +53,7 @@ def influence(
         random.seed(0)
         np.random.seed(0)
         torch.manual_seed(0)
-        unlearn(trial, *sides)
+        unlearn(trial, *rows)
         return _middle_weights(trial)
 
     reached = unlearned_middle(1.0)
@@ -71,8 +72,10 @@ def _middle_weights(stack: ModelStack) -> torch.Tensor:
 
 
 def sentence(share: float, file: str) -> str:
-    """Return a warning that the method in ``file`` mixes models; "" if rounding explains their influence on each other,
-    ``share``, as `influence` returns it."""
+    """Return a warning that the method in ``file`` mixes models; "" if rounding explains their influence on each other.
+
+    ``share``: how far a change of other models moves a model's result, divided by how far unlearning moves the model.
+    """
     if share <= ROUNDING:
         return ""
     return (

@@ -17,10 +17,11 @@ def measured(module: Module, stack: ModelStack, rows: np.ndarray) -> np.ndarray:
     import torch
 
     def of_network(model: int) -> torch.Tensor:
-        """Return the signal of one network, float64 [rows, …]."""
+        """Return the signal of the network with the number ``model`` in the stack, for all ``rows`` of the function
+        around this one: float64 [rows, …]."""
         network, values = stack.extract(model).eval(), []
         for portion in torch.as_tensor(rows).split(PORTION):
-            batch = stack.read([model], portion[None])
+            batch = stack.read([model], portion[None])  # of one model, whose samples and labels are the entries 0
             value = registry.call("signals", module, "measure", network, batch.x[0], batch.labels[0])
             if np.shape(value)[:1] != (len(portion),):
                 demand = f"measure must return an array ({len(portion)}, …), one entry for each sample"

@@ -149,6 +149,7 @@ class Plan:
         if stage not in self._folders:
             names = self._folders.setdefault(stage, {})
             for path in sorted(Path(ROOT, stage).glob("*")):
+                # What stands before the last hyphen of a name is the label, and the rest is the key.
                 names.setdefault(path.name.rpartition("-")[0], []).append(path.name)
         return self._folders[stage]
 
@@ -272,7 +273,7 @@ def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool)
         outputs = ROLES.get(role, ("signals",))
         of_role = [node.outputs[output] for node in nodes if chosen(node) for output in outputs]
         if of_role:
-            paths[role] = of_role[0] if role == "data" else of_role
+            paths[role] = of_role[0] if role == "data" else of_role  # a scenario has one file of samples
     return paths
 
 

@@ -74,12 +74,12 @@ class ModelBatch:
         """
         every = np.arange(len(self.membership.seed))
         numbers = every if numbers is None else numbers
-        for part in self.portions(len(numbers)):
-            member = self.membership[numbers[part]]
-            stack = self.stack(member, alike=models is not None)
-            if models is not None:
-                stack.load(models, finite, None if np.array_equal(numbers[part], every) else numbers[part])
-            yield part, member, stack
+        for portion in self.portions(len(numbers)):
+            chosen = numbers[portion]
+            stack = self.stack(self.membership[chosen], alike=models is not None)
+            if models is not None:  # None takes all models of the file, without a copy
+                stack.load(models, finite, models=None if np.array_equal(chosen, every) else chosen)
+            yield portion, self.membership[chosen], stack
 
     def portions(self, count: int) -> list[np.ndarray]:
         """Divide ``count`` models into portions that are processed one at a time; return the models of each portion, as
@@ -148,6 +148,8 @@ def builder(data: Data, settings: Json, place: Json, base: Sequence[str] = ()) -
     weights = {name: value[0] for name, value in read_models(base[0]).items()} if base else None
 
     def build() -> nn.Module:
+        """Return a fresh model of the ``architecture`` for the data, which has the ``weights`` of the first model in
+        ``base``, if there is one. A user's model is checked."""
         model: nn.Module = registry.call("models", architecture, "build", options, data.x.shape[1:], data.classes)
         if place.get("file"):
             model = check_built(model, data.classes, architecture.__file__)
@@ -199,7 +201,8 @@ def check_model(stack: ModelStack, classes: int, file: str) -> None:
     requirement = f"for {kind} {[rows, *stack.x.shape[1:]]} the model must return logits, float [{rows}, {classes}]"
     try:
         with guard(file), torch.no_grad():
-            answer = forward_one(stack.model.eval(), *stack.state(0), stack.scaled(stack.x[:rows]))
+            # The first model stands for all, which have the same architecture.
+            answer = forward_one(stack.model.eval(), *stack.state(model=0), stack.scaled(stack.x[:rows]))
     except PluginError as error:
         raise PluginError(f"{error} ({requirement})") from None
     if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
@@ -250,19 +253,19 @@ def write_outputs(
     facts: dict[str, Any] = {"models": len(copies)}
     logits_of_files = np.empty(0)  # [models of the files, samples, classes], once the first portion tells the shape
     with writing_in_portions(models, len(copies)) if models is not None else nullcontext() as write:
-        for part, _, stack in stacks:
+        for portion, _membership, stack in stacks:
             with guarded():
                 logits_of_stack = stack.logits()
-            # ``members``: the models of the files that are copies of a model in this portion; ``places``: the position
-            # of that model in the stack, by binary search, because numbers in ``part`` are sorted.
-            members = np.flatnonzero(np.isin(copies, part))
-            places = np.searchsorted(part, copies[members])
+            # ``members``: the models of the files that are copies of a model in this portion; ``positions``: where that
+            # model is in the stack, by binary search, because numbers in ``portion`` are sorted.
+            members = np.flatnonzero(np.isin(copies, portion))
+            positions = np.searchsorted(portion, copies[members])
             if write is not None:
-                in_order = np.array_equal(places, np.arange(len(stack)))
-                write(members, stack if in_order else stack.take(places))
+                in_order = np.array_equal(positions, np.arange(len(stack)))
+                write(members, stack if in_order else stack.take(positions))
             if not logits_of_files.size:
                 logits_of_files = np.empty((len(copies), *logits_of_stack.shape[1:]), logits_of_stack.dtype)
-            logits_of_files[members] = logits_of_stack[places]
+            logits_of_files[members] = logits_of_stack[positions]
             facts |= {"device": stack.device, "engine": type(stack.engine).__name__.lower()}
             facts |= {"privacy": stack.privacy} if stack.privacy else {}
     Logits(logits=logits_of_files, index=np.arange(len(data.y)), y=data.y).write(logits, first)

@@ -88,6 +88,7 @@ def tuning(plan: Plan) -> dict[str, Any]:
     compared_at = {comparison.scenario.place: comparison.outputs for comparison in plan.comparisons}
     campaigns = []
     for case in plan.cases:
+        # All batches of a case are unlearned with the same chosen options, so the first tells the tuning.
         place, node = case.scenario.place, unlearning_of.get(case.unlearned[0])
         tuned = node.inputs.get("tuned", []) if node else []  # no node made imported models
         for path in tuned:  # at most one

@@ -62,6 +62,7 @@ class External(Judged):
                 settings["source"] = [source.fingerprint(path) for path in data_files]
             for scorer, function in registry.OF_TEXTS.items():
                 plugins += [Plugin(scorer, name) for name in registry.defining(scorer, function)]
+            # One file of models/ defines READS_FOLDERS; its model runs checkpoints unless the options name another.
             model = {"name": registry.defining("models", "READS_FOLDERS")[0], "file": None, **options.model}
             plugins += [Plugin("data", data.name, data.file), Plugin("models", model["name"], model["file"])]
         return self.plan.add(
@@ -94,7 +95,7 @@ class External(Judged):
             label, {"populations": list(nodes.values())}, {"attacked": list(attacked.values())},
             populations=list(nodes), attacked=list(attacked), design=design,
         )  # fmt: skip
-        originals = [nodes["original"]] if "original" in nodes else []
+        originals, target = [nodes["original"]] if "original" in nodes else [], nodes["target"]
         # The job that imports the audited models ("target") also writes their memberships and samples.
-        self._add_case(method, metrics, [nodes["target"]], originals, [nodes["target"]], nodes["target"])
+        self._add_case(method, metrics, models=[target], originals=originals, splits=[target], data=target)
         return metrics

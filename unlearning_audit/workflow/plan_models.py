@@ -121,6 +121,7 @@ class Models:
         the last request, and the jobs that it needs. Return the node of the selection, for another scenario that
         evaluates unlearning on the selected samples."""
         metric, batches = self.declaration.selects, self._add_batches()
+        # Of each batch: the memberships after the last request, and the training.
         splits, trains = [requests[-1] for requests, _ in batches], [train for _, train in batches]
         return self.plan.add(
             "selection", label_without_batch(trains[0]),
@@ -192,7 +193,7 @@ class Models:
             # Names of folders are compared first, because `_is_trained` plans the batch, which takes longer.
             runs = [run for run in runs if f"{label}-{_batch_name(population, run)}" in folders]
             parts.append(next((run for run in runs if self._is_trained(population, run)), blocks))
-            blocks = blocks[len(parts[-1]) :]
+            blocks = blocks[len(parts[-1]) :]  # the blocks after the part that was just found
         return parts
 
     def _is_trained(self, population: str, blocks: list[int]) -> bool:
@@ -222,8 +223,8 @@ class Models:
             unnamed.append("requests")
         options = {name: value for name, value in protocol.options.items() if name not in unnamed}
         step = {"request": request} if request else {}
-        where = self.prefix + _batch_name(population, blocks)
-        label = [self.data.label, protocol.name, where, *after_request(request)]
+        batch = self.prefix + _batch_name(population, blocks)
+        label = [self.data.label, protocol.name, batch, *after_request(request)]
         return self.plan.add(
             "splits", "-".join(label),
             {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
@@ -242,11 +243,11 @@ class Models:
         after the first request; a request changes none of the rows on which models are trained.
         """
         scenario = self.scenario
-        numbers = range(1, scenario.request + 1) if scenario.request else (0,)
+        numbers = range(1, scenario.request + 1) if scenario.request else (0,)  # 0: no sequence
         requests = [self._add_splits(population, blocks, request) for request in numbers]
-        where, recipe = self.prefix + _batch_name(population, blocks), scenario.recipe.model_dump(mode="json")
+        batch, recipe = self.prefix + _batch_name(population, blocks), scenario.recipe.model_dump(mode="json")
         train = self.plan.add(
-            "train", f"{self.data.label}-{scenario.protocol.name}-{scenario.model.name}-{where}",
+            "train", f"{self.data.label}-{scenario.protocol.name}-{scenario.model.name}-{batch}",
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
              **self._weights_digest()},
             {"data": [self.data], "splits": requests[:1], "base": self._add_base()},

@@ -57,7 +57,8 @@ class Judged(Models):
             unlearned[name] = [self._add_method(requests, train, name) for requests, train in batches]
         references = [unlearned[name] for name in self._references() if name in unlearned]
         judged = {name: self._add_scores(batches, name, models, references) for name, models in unlearned.items()}
-        self._add_comparison(label_without_batch(batches[0][1]), judged)  # the same for the training of every batch
+        # The label of the first batch's training, which without the name of the batch is that of every training.
+        self._add_comparison(label_without_batch(batches[0][1]), judged)
 
     def _add_scores(
         self, batches: list[tuple[list[Node], Node]], method: str, models: list[Node], references: list[list[Node]]
@@ -80,6 +81,7 @@ class Judged(Models):
             The nodes of retrained models, one for each batch, then the nodes of the control's models; each only if the
             scenario has them.
         """
+        # Of each batch: the memberships after the last request, and the training.
         splits, trains = [requests[-1] for requests, _ in batches], [train for _, train in batches]
         name = method_label(self.scenario.methods[method], method)
         label = "-".join([label_without_batch(trains[0]), *after_request(self.scenario.request), name])

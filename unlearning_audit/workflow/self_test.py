@@ -91,7 +91,7 @@ def _rows() -> tuple[Rows, Rows, np.ndarray]:
     to forget. Every model has a random order of the 60 samples of its own: it forgets the first 13 and retains 31."""
     orders = np.stack([np.random.default_rng(seed).permutation(SAMPLES) for seed in SEEDS])  # [models, samples]
     forget = np.zeros((len(SEEDS), SAMPLES), bool)
-    np.put_along_axis(forget, orders[:, :13], True, axis=1)
+    np.put_along_axis(forget, orders[:, :13], values=True, axis=1)
     return Rows(orders[:, :13]), Rows(orders[:, 13:44]), forget
 
 
@@ -106,8 +106,8 @@ def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) 
     """Train the same models on the processor and on the ``device`` in double precision; return whether their weights
     agree, and a sentence on the difference."""
     settings = {"optimiser": optimiser, "schedule": "cosine", "lr": 0.05 if optimiser == "sgd" else 1e-3}
-    stacks = [_stack(network, place, torch.float64, **settings) for place in ("cpu", device)]
-    _, retain, _ = _rows()
+    stacks = [_stack(network, each, dtype=torch.float64, **settings) for each in ("cpu", device)]
+    _, retain, _ = _rows()  # the rows to forget and their mask are not needed
     for stack in stacks:
         stack.train(retain)
     gap = _gap(*stacks)
@@ -119,9 +119,9 @@ def _method(name: str, network: tuple[str, dict[str, Any]], device: str) -> tupl
     precision; return whether their weights agree, and a sentence on the difference."""
     module, (forget, retain, mask) = registry.load("methods", name), _rows()
     options = module.Options(**{key: value for key, value in SHORT.items() if key in module.Options.model_fields})
-    stacks = [_stack(network, place, epochs=1) for place in ("cpu", device)]
+    stacks = [_stack(network, each, epochs=1) for each in ("cpu", device)]
     for stack in stacks:
-        stack.train(Rows(np.concatenate([forget.index, retain.index], 1)), record=mask)
+        stack.train(Rows(np.concatenate([forget.index, retain.index], axis=1)), record=mask)
         module.unlearn(stack, forget, retain, options)
     gap = _gap(*stacks)
     return gap < SINGLE, f"weights differ from the processor's by {gap:.1e}"

@@ -104,15 +104,15 @@ class Setting:
             raise ValueError(f"{self.about}: {len(rows)} samples are too few to be split")
         orders = np.stack([np.random.default_rng(seed).permutation(rows)[: 2 * count] for seed in (0, 1)])
         train, forget, heldout = np.zeros((3, 2, len(self.data.y)), bool)
-        np.put_along_axis(train, orders[:, :count], True, axis=1)
-        np.put_along_axis(forget, orders[:, : round(FORGET * count)], True, axis=1)
-        np.put_along_axis(heldout, orders[:, count:], True, axis=1)
+        np.put_along_axis(train, orders[:, :count], values=True, axis=1)
+        np.put_along_axis(forget, orders[:, : round(FORGET * count)], values=True, axis=1)
+        np.put_along_axis(heldout, orders[:, count:], values=True, axis=1)
         zeros = np.zeros(2, np.int64)
         return Membership(train, forget, heldout, np.arange(2), zeros, zeros, zeros.astype(bool))
 
     @property
-    def sides(self) -> dict[str, np.ndarray]:
-        """Side ("forgotten", "kept" or "never seen") → which samples of each model are on it, bool [2, samples]."""
+    def subsets(self) -> dict[str, np.ndarray]:
+        """Subset ("forgotten", "kept" or "never seen") → which samples of each model are in it, bool [2, samples]."""
         return {"forgotten": self.member.forget, "kept": self.member.retain, "never seen": self.member.heldout}
 
     def stack(self) -> "ModelStack":
@@ -130,13 +130,13 @@ class Setting:
         return time.perf_counter() - started
 
     def evaluate(self, stack: "ModelStack") -> dict[str, tuple[float, float]]:
-        """Return side → accuracy and mean loss on its samples, over both models. Raises NoAnswerError if logits are not
-        finite."""
+        """Return name of a subset (`subsets`) → accuracy and mean loss on its samples, over both models. Raises
+        NoAnswerError if logits are not finite."""
         logits, y = stack.logits().astype(np.float64), self.data.y
         if not np.isfinite(logits).all():
             raise NoAnswerError("the models answer NaN or infinite logits; choose a smaller lr")
         loss, right = -log_softmax(logits, axis=-1)[:, np.arange(len(y)), y], logits.argmax(-1) == y
-        return {side: (float(right[mask].mean()), float(loss[mask].mean())) for side, mask in self.sides.items()}
+        return {name: (float(right[mask].mean()), float(loss[mask].mean())) for name, mask in self.subsets.items()}
 
     def with_epochs(self, epochs: int, *notes: str) -> "Setting":
         """Return the setting with another number of epochs, and with more notes."""
@@ -172,7 +172,7 @@ def digits(shape: tuple[int, ...] = (64,)) -> Setting:
     loaded = source.load(source.Options(images=pictures), Path.cwd())
     x = loaded.x
     if pictures:
-        times = shape[1] // x.shape[2]
+        times = shape[1] // x.shape[2]  # the height that is wanted, by that of the digits
         # Pixels become squares of ``times`` × ``times`` pixels, and every channel gets the same picture.
         x = np.ascontiguousarray(x.repeat(times, axis=2).repeat(times, axis=3).repeat(shape[0], axis=1))
     data = prepare(replace(loaded, x=x, y=np.random.default_rng(2).permuted(loaded.y)), seed=0)
@@ -281,7 +281,8 @@ def _try_method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
     one_label = len(np.unique(y[setting.data.part == 0])) == 1
 
     def columns(accuracy: float, loss: float) -> str:
-        """Return two columns of the report. With one label, every model has accuracy 1, which says nothing."""
+        """Return two columns of the report. If the training part has ``one_label``, every model has accuracy 1, which
+        says nothing, and a dash stands in its place."""
         return f"{'—' if one_label else format(accuracy, '.2f'):>6}{loss:>7.3g}"
 
     trained = len(forget) + len(retain)
@@ -292,14 +293,14 @@ def _try_method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
         f"  {'accuracy, mean loss':<20}{'before':>13}{'after':>13}{'retrained':>13}",
     ]
     readings = before, after, setting.evaluate(retrained)
-    lines += [f"  {side:<20}" + "".join(columns(*reading[side]) for reading in readings) for side in setting.sides]
+    lines += [f"  {name:<20}" + "".join(columns(*reading[name]) for reading in readings) for name in setting.subsets]
     if np.array_equal(logits, stack.logits()):
         lines.append("  It changed nothing: the logits are identical.")
     # Probabilities of the true labels, [models, samples], before and after unlearning.
     p_before, p_after = (expit(phi(logits=values, y=y)) for values in (logits, stack.logits()))
     exchanged = mistakes.sides_exchanged(p_before, p_after, member.forget, member.retain)
     if exchanged:
-        lines.append(f"  {exchanged[0].upper()}{exchanged[1:]}")
+        lines.append(f"  {exchanged[0].upper()}{exchanged[1:]}")  # a sentence, which here begins a line
     return [*lines, f"  {seconds:.2f} s for both models; {training:.2f} s to train them."]
 
 
@@ -320,16 +321,16 @@ def _try_model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
             break
         except FailedError as error:
             problems.append(error)
-    else:  # the network took none of them
+    else:  # the network took none of them; the problem with the first shape is raised
         raise problems[0]
     with guard(file):
         tried = tried.within(SECONDS)
         stack = tried.stack()
         seconds = tried.train(stack)
-    accuracy = {side: accuracy for side, (accuracy, _) in tried.evaluate(stack).items()}
-    counts = {side: mask[0].sum() for side, mask in tried.sides.items()}
+    accuracy = {name: accuracy for name, (accuracy, _) in tried.evaluate(stack).items()}
+    counts = {name: mask[0].sum() for name, mask in tried.subsets.items()}  # of the first model; the other has as many
     samples = counts["forgotten"] + counts["kept"]  # nothing is unlearned here: the models are trained on both
-    learned = sum(accuracy[side] * counts[side] for side in ("forgotten", "kept")) / samples
+    learned = sum(accuracy[name] * counts[name] for name in ("forgotten", "kept")) / samples
     size = sum(value[0].numel() for value in stack.parameters.values())
     return [
         f"{file} runs correctly: {size:,} weights, last layer {stack.final_layer!r}.",
@@ -354,7 +355,7 @@ def _try_signal(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
     seconds = time.perf_counter() - started
     each = list(values.shape[2:]) if values.ndim > 2 else "one number"
     lines = [f"{file} runs correctly: {each} for each sample. Its mean in two models of {setting.about}:"]
-    lines += [f"  {side:<20}{values[setting.sides[side]].mean():.3g}" for side in ("forgotten", "never seen")]
+    lines += [f"  {name:<20}{values[setting.subsets[name]].mean():.3g}" for name in ("forgotten", "never seen")]
     return [*lines, f"  {seconds:.2f} s for {values.size:,} values of both models."]
 
 
@@ -396,7 +397,7 @@ def _brightness(x: np.ndarray, file: str) -> list[str]:
     if x.ndim != 4 or x.dtype != np.float32 or not x.size:
         return []
     low, high = float(x.min()), float(x.max())
-    if max(-low, high) > BRIGHT:
+    if max(-low, high) > BRIGHT:  # the largest absolute value
         problem = f"images in float32 must lie between 0 and 1, but range from {low:.3g} to {high:.3g}"
         raise PluginError(f"{file}: {problem}; divide them by their largest value, or give uint8 from 0 to 255")
     if low >= -0.01 and high <= 1.01:

@@ -89,14 +89,14 @@ def ask(name: str, arguments: list[str]) -> int | None:
             answer = b""
     if not answer:
         print(f"\n{arguments[0]}: the job was killed, perhaps because memory ran out\n", file=sys.stderr)
-    return answer[0] if answer else 128 + signal.SIGKILL
+    return answer[0] if answer else 128 + signal.SIGKILL  # the one byte of the answer is the exit status
 
 
 def is_own(connection: socket.socket) -> bool:
     """Return whether the process at the other end of a connection belongs to this user."""
     # Twelve bytes: three integers, the process, its user and its group.
     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    return int.from_bytes(peer[4:8], sys.byteorder) == os.getuid()
+    return int.from_bytes(peer[4:8], sys.byteorder) == os.getuid()  # bytes 4 to 7 are the user
 
 
 def serve(listening: socket.socket, parent: int, modules: list[str]) -> None:
@@ -123,10 +123,11 @@ def serve(listening: socket.socket, parent: int, modules: list[str]) -> None:
             with contextlib.suppress(Exception):  # a job that needs it fails with its own error
                 name = modules.pop(0)
                 runpy.run_path(name) if name.endswith(".py") else importlib.import_module(name)
-            if not select.select([listening], [], [], 0)[0]:  # no request is waiting
+            if not select.select([listening], [], [], 0)[0]:  # [0]: sockets that can be read; no request is waiting
                 continue
-        client = listening.accept()[0]
+        client, _address = listening.accept()
         with contextlib.suppress(OSError, ValueError):  # who asked has gone, or the system has no process left
+            # Eight bytes, the length of the request, and three open files: standard input, output and error.
             head, files, *_ = socket.recv_fds(client, 8, 3)
             request = json.loads(client.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL))
             if is_own(client) and os.fork() == 0:
@@ -178,7 +179,8 @@ def run(
         os.setpgid(0, 0)
         fcntl.fcntl(client, fcntl.F_SETOWN, -os.getpid())
         fcntl.fcntl(client, fcntl.F_SETFL, os.O_ASYNC)
-        if select.select([client], [], [], 0)[0]:  # the other end is closed already
+        # [0]: sockets that can be read. The client sends nothing more, so this means that its end is closed.
+        if select.select([client], [], [], 0)[0]:
             os._exit(1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number, file in enumerate(files):

@@ -65,6 +65,7 @@ def recorded(root: str | Path = ROOT) -> list[Size]:
     sizes: list[Size] = []
     for path in sorted(Path(root, "comparisons").absolute().glob("*/spec.json")):
         with suppress(ValueError, LookupError, TypeError, OSError, StopIteration):
+            # A comparison of imported models has the size None, which the filter drops.
             sizes += filter(None, [_size(path.parent.name, compared.recorded(path.parent))])
     return sizes
 
@@ -90,8 +91,9 @@ def _size(node: str, origins: compared.Origins) -> Size | None:
 
 
 def pilot(planned: Size, finished: Iterable[Size]) -> Size | None:
-    """Return the finished comparison from which to predict what the ``planned`` one will detect: itself if it is
-    finished, otherwise the one with most models of the same kind; None if there is none of this kind."""
+    """Return the finished comparison from which to predict what the ``planned`` comparison will detect: the planned
+    comparison itself if it is finished, or else the finished comparison of the same kind that has most models. Return
+    None if no comparison of this kind is finished."""
     alike = [size for size in finished if size.kind == planned.kind]
     itself = [size for size in alike if size.node == planned.node]
     # Of equally large ones, the last by name.
