@@ -39,7 +39,7 @@ def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, 
             stack.train(Rows.where(np.ones((1, len(public)), bool)))  # the one model is trained on all texts
             stack.write(models)
             # phi is log(p / (1 - p)) for the probability p of a text, so that log(1 + exp(-phi)) is -log p.
-            phi = stats.phi(logits=stack.logits()[0], y=labels)
+            phi = stats.phi(logits=stack.logits()[0], y=labels)  # of the one model
             return {"models": 1, **device_facts(stack.device), "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
 
     return isolated(train, place.get("file"), where=place.get("where", "model"), **place.get("terms", {}))

@@ -48,8 +48,9 @@ def signals(
 ) -> dict[str, Any]:
     """Compute one signal of a batch of models, write it to the file ``signals``, and return facts for the job's spec.
 
-    If training or unlearning failed, the reason is written instead. A signal with a ``RECORD`` is computed for the
-    defender's models only, and not for shadow models. If the batch then has no models, an empty record is written.
+    If training or unlearning failed, the reason is written in place of the signal. A signal with a ``RECORD`` is
+    computed for the defender's models only, and not for shadow models. If all models of the batch are shadow models, an
+    empty record is written.
 
     Parameters
     ----------
@@ -80,15 +81,16 @@ def signals(
             module.nothing(rows, settings).write(signals)
             return {"models": 0}
         records = []  # one for each portion of models
-        for part, of_part, stack in ModelBatch(samples, membership, settings, place, ()).stacks(models[0], numbers):
+        for portion, chosen, stack in ModelBatch(samples, membership, settings, place, ()).stacks(models[0], numbers):
             with guard(module.__file__, but=ArtifactError), guard_model(settings, place):
-                asked = rows if rows.ndim == 1 else rows[part]
+                asked = rows if rows.ndim == 1 else rows[portion]
                 if hasattr(module, "measure"):
                     result = measured(module, stack, asked)
                 else:
-                    result = module.read(stack, of_part, asked, settings)
+                    result = module.read(stack, chosen, asked, settings)  # ``chosen``: the portion's memberships
                 records.append(as_stored(settings["signal"], result, asked, len(stack)))
         type(records[0]).concatenate(records).write(signals)
         return {"models": len(numbers), **device_facts(stack.device)}
 
+    # None: this job writes no file of models, in which a failure would be noted.
     return attempt(compute, None, signals, "model", place.get("file"), before="method", **place.get("terms", {}))

@@ -42,6 +42,7 @@ def splits(
         protocol = registry.load("protocols", settings["protocol"], place["file"])
         options = protocol.Options(**settings["options"])
         samples = Data.read(data)
+        # A tuple of one or of none, which is the last argument of ``draw``.
         selected = (Selection.read(selection[0], samples=len(samples.y)),) if selection else ()
 
         # An error in a protocol of the library is a defect. One in a user's file is raised as PluginError, which names

@@ -34,23 +34,21 @@ def train(
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     originals, copies = membership.originals()  # the numbers of the originals; of each model, which original it is
-    batch, queried = (
-        ModelBatch(samples, membership[originals], settings, place, base),
-        np.any(membership.queries, axis=0),
-    )
+    batch = ModelBatch(samples, membership[originals], settings, place, base)
+    queried = np.any(membership.queries, axis=0)  # the samples that scoring reads for every model
 
     def train_stacks() -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
         """Train the originals, as many at once as memory holds, and yield their numbers, memberships and models."""
-        for part, member, stack in batch.stacks():
-            stack.checkpoints = checkpoints.Checkpoints(Path(models).parent, part)
+        for portion, member, stack in batch.stacks():
+            stack.checkpoints = checkpoints.Checkpoints(Path(models).parent, portion)
             with guard_model(settings, place):
                 stack.train(Rows.where(member.train), record=member.forget if stack.recipe.record_updates else None)
-            yield part, member, stack
+            yield portion, member, stack
 
     def make() -> Json:
         """Train, write the weights and logits of all models, and return facts for the spec."""
         return write_outputs(
-            train_stacks(), samples, models, logits, copies, queried, lambda: guard_model(settings, place)
+            train_stacks(), samples, models, logits, copies, first=queried, guarded=lambda: guard_model(settings, place)
         )
 
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder

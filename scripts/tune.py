@@ -44,6 +44,8 @@ def tune(
     file = settings["method_options"].get("file") or place.get("method_file")
 
     def run() -> dict[str, Any]:
+        """Run the campaign, which writes ``chosen`` and ``trials``, with a temporary folder; return facts for the
+        spec."""
         with tempfile.TemporaryDirectory() as folder:
             campaign = Campaign(
                 data, splits[0], trained[0], originals[0], retrained[0], settings, place, base, Path(folder)

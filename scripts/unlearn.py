@@ -73,41 +73,42 @@ class Unlearning(ModelBatch):
             For a sham (a random change of the weights), at most one file: the models after the method whose change the
             sham matches in size.
         """
-        for part, member, stack in self.stacks(self.trained):
-            stack.checkpoints = checkpoints.Checkpoints(folder, part) if folder else None
+        for portion, member, stack in self.stacks(self.trained):
+            stack.checkpoints = checkpoints.Checkpoints(folder, portion) if folder else None
             for path in like:  # at most one
                 stack.alike = stack.copy()
-                stack.alike.load(path, models=part)
+                stack.alike.load(path, models=portion)
             seconds = run_method(stack, *self.task(stack, member), self.file)
             facts["unlearn_seconds"] = round(facts.get("unlearn_seconds", 0.0) + seconds, 3)
             facts |= {"privacy": stack.privacy} if stack.privacy else {}
-            yield part, member, stack
+            yield portion, member, stack
 
     def write_weights(self, models: str) -> Json:
         """Unlearn all models and write only their weights to ``models``, for a user's method, whose process must not
         compute logits; return facts for the spec."""
         facts: Json = {}
         with writing_in_portions(models, len(self.membership.seed)) as write:
-            for part, _, stack in self.unlearned(facts):
+            for portion, _, stack in self.unlearned(facts):
                 with guard(self.file):
-                    write(part, stack)
+                    write(portion, stack)
         return facts
 
     def check_independence(self) -> Json:
         """Check that a user's method changes each model of the first batch independently of the others (see
         `influence`).
 
-        Raises PluginError if models influence each other much. Returns {"remarks": [sentence]} for the spec if they do
-        so a little. Returns {} if they do not, if the check itself fails or takes too long, for a method of the library
-        or a user's function, and for all later batches.
+        Raises PluginError if models influence each other much. Returns {"remarks": [sentence]} for the spec if models
+        influence each other a little. Returns {} if models are independent, and if the check itself fails or takes too
+        long. Without a check, returns {} for a method of the library, for a user's function, and for all batches but
+        the first.
         """
         file = self.place.get("method_file")
-        if file is None or self.membership.block.min() > 0:
+        if file is None or self.membership.block.min() > 0:  # the first batch has block 0
             return {}
 
         def rehearse() -> Json:
             """Unlearn a few models several times; return how much they influence each other (0: not at all)."""
-            _, member, stack = next(self.stacks(self.trained))
+            _, member, stack = next(self.stacks(self.trained))  # the first portion
             with guard(file):
                 return {"share": influence.influence(stack, *self.task(stack, member))}
 
@@ -167,9 +168,11 @@ def unlearn(
         return write_outputs(stacks, samples, models, logits, all_models, queried) | facts
 
     def write_logits(facts: dict[str, Any]) -> dict[str, Any]:
-        """Write the logits of the weights that a user's method left, and return ``facts`` with those of the models."""
+        """Write the logits of the weights that a user's method left, and return ``facts`` together with the facts that
+        `write_outputs` returns on the models."""
         try:
             stacks = batch.stacks(models, finite=False)
+            # None: the weights are written already.
             return write_outputs(stacks, samples, None, logits, all_models, queried) | facts
         except NoAnswerError:
             raise
@@ -188,6 +191,7 @@ def unlearn(
         return facts
     facts = attempt(lambda: batch.write_weights(models), models, logits, "method", batch.file, **terms)
     if "failed" not in facts:
+        # None: this process does not run the user's file; the check starts a process of its own for it.
         facts |= attempt(batch.check_independence, models, logits, "method", None)
     if "failed" in facts:
         return facts

@@ -84,7 +84,7 @@ class LogHandler(LogHandlerBase):
         elif hasattr(record, "small"):
             self.progress.small = record.small
         elif event == LogEvent.JOB_INFO:
-            node = dict(record.wildcards).get("node", "")
+            node = dict(record.wildcards).get("node", "")  # label and key, with a hyphen between them
             self.progress.begin(record.jobid, record.rule_name, node.rpartition("-")[0], now)
         elif event == LogEvent.JOB_FINISHED:
             self.progress.end(record.job_id, now)
@@ -108,7 +108,7 @@ class LogHandler(LogHandlerBase):
         replaced by a shorter one.
         """
         text = str(record.msg)
-        if getattr(record, "rule_name", "") == "failures" or (EXPLAINED[0] in text and EXPLAINED[1] in text):
+        if getattr(record, "rule_name", "") == "failures" or all(words in text for words in EXPLAINED):
             self.explained = True
             return False
         if INTERRUPTED in text:
@@ -146,5 +146,6 @@ class LogHandler(LogHandlerBase):
 
 
 def _print(text: str) -> None:
+    """Print ``text`` on the terminal, as it is and at once."""
     with contextlib.suppress(OSError, ValueError):  # the terminal may be closed
         print(text, end="", file=sys.stderr, flush=True)

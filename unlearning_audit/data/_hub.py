@@ -33,8 +33,8 @@ def rows(
 def opened(root: Path, repository: str, subset: str | None, revision: str | None, split: str) -> Any:
     """Return one ``split`` of a data set as the library datasets opens it, without reading it.
 
-    ``root``, ``repository``, ``subset`` and ``revision`` say where it lies, as for `rows`. A data set that is saved
-    without splits counts as the split "train".
+    It lies in the folder ``root / repository`` (in the folder ``subset`` in it, if there is one), or on the hub, under
+    this name and in its version ``revision``. A data set that is saved without splits counts as the split "train".
 
     A folder may be written by ``save_to_disk``, or have a layout that ``load_dataset`` knows, such as train.csv,
     data/train-*.parquet, or pictures in train/CLASS/. Raises ValueError if the data set cannot be opened or has no such

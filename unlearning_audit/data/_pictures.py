@@ -28,7 +28,8 @@ def pixels(file: Path, size: int) -> np.ndarray:
 
 
 def resized(image: Any, size: int) -> np.ndarray:
-    """Return the pixels of a Pillow ``image`` as `pixels` does; one that has this size already keeps its pixels."""
+    """Return the pixels of a Pillow ``image`` in RGB, uint8 [3, ``size``, ``size``], resized without keeping the aspect
+    ratio. An image that has this size already keeps its pixels."""
     from PIL import Image
 
     converted = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)

@@ -106,10 +106,10 @@ def neighbours(x: np.ndarray, pool: np.ndarray, share: float, rng: np.random.Gen
     tokens of ``pool`` int32 [tokens], drawn by ``rng``. Which tokens of a row are replaced is random too."""
     mask = scored(x)
     count = np.maximum(np.round(share * mask.sum(1)), 1)  # [rows]
-    # The place of each token in a random order of its row, with scored tokens (drawn below 1) first. The first argsort
-    # gives the token at each place, the second the place of each token.
-    place = np.where(mask, rng.random(x.shape), 2.0).argsort(axis=1).argsort(axis=1)
-    return np.where(mask & (place < count[:, None]), rng.choice(pool, x.shape), x).astype(x.dtype)
+    # The rank of each token in a random order of its row. Scored tokens, whose draws are below 1, come before the
+    # others, which get 2. The first argsort gives the token of each rank, the second the rank of each token.
+    rank = np.where(mask, rng.random(x.shape), 2.0).argsort(axis=1).argsort(axis=1)
+    return np.where(mask & (rank < count[:, None]), rng.choice(pool, x.shape), x).astype(x.dtype)
 
 
 def scored(x: np.ndarray) -> np.ndarray:

@@ -52,6 +52,7 @@ def read(dataset: str, options: Options, root: Path, *, files: str, train: int, 
             f"{train} and {test}; put the official files there, or read data of your own with 'arrays'"
         )
     x = np.concatenate([np.asarray(part.data) for part in parts])
+    # Grey images get an axis of one channel. Of colour images torchvision has the channels last, and a Source first.
     x = x[:, None] if x.ndim == 3 else x.transpose(0, 3, 1, 2)
     y = np.concatenate([np.asarray(part.targets, dtype=np.int64) for part in parts])
     return Source(np.ascontiguousarray(x), y, np.repeat(np.array([0, 1], np.uint8), sizes), classes)

@@ -62,8 +62,8 @@ def _source(options: Options, root: Path, x_of: Callable[[np.lib.npyio.NpzFile],
 
 
 def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Read ``y`` [n], ``part`` [n] and ``subject`` [n] or None, as `load` describes them and in the types in which they
-    were saved. Raises ValueError for a wrong type; `Source` checks the shapes."""
+    """Read ``y`` [n], the labels, ``part`` [n], 0 or 1, and ``subject`` [n], the people, or None; each in the type in
+    which it was saved. Raises ValueError for a wrong type; `Source` checks the shapes."""
     missing = [name for name in ("x", "y", "part") if name not in archive]
     if missing:
         raise ValueError(f"it lacks {' and '.join(missing)} (it has {', '.join(archive)})")
@@ -82,8 +82,8 @@ def _outline(archive: np.lib.npyio.NpzFile) -> np.ndarray:
     file in the archive, so that no values are read. If these axes are not supported, it has the shape of ``x``, which a
     message then names."""
     with archive.zip.open("x.npy") as file:  # type: ignore[union-attr] # it is open
-        version, form = np.lib.format.read_magic(file)[0], np.lib.format
-        read_header = form.read_array_header_1_0 if version == 1 else form.read_array_header_2_0  # also of version 3
+        (version, _minor), npy = np.lib.format.read_magic(file), np.lib.format
+        read_header = npy.read_array_header_1_0 if version == 1 else npy.read_array_header_2_0  # also of version 3
         shape, _, dtype = read_header(file)
     if dtype.hasobject:
         return archive["x"]  # NumPy raises an error

@@ -64,8 +64,8 @@ class Options(Settings):
             raise ValueError("path and corpus: folder belong together; give both or neither")
         if (self.corpus == "hub") != (self.repository is not None):
             raise ValueError("repository and corpus: hub belong together; give both or neither")
-        form = type(self).model_fields
-        of_hub = [name for name in OF_HUB if getattr(self, name) != form[name].default]
+        own = type(self).model_fields
+        of_hub = [name for name in OF_HUB if getattr(self, name) != own[name].default]
         if self.corpus != "hub" and of_hub:
             raise ValueError(f"{of_hub[0]} has an effect with corpus: hub only, not with {self.corpus}; leave it out")
         return self
@@ -93,7 +93,8 @@ def load(options: Options, root: Path) -> Source:
     tokenizer = _tokens.chosen(Path(root), options.tokenizer, public, options.vocabulary)
 
     def passages(texts: list[str]) -> np.ndarray:
-        """Return the tokens of ``texts`` cut into passages, int32 [passages, length]."""
+        """Return the tokens of ``texts``, by the ``tokenizer`` of the function around this one, cut into passages:
+        int32 [passages, length]."""
         return _tokens.windows(_tokens.encoded(tokenizer, texts), options.length, options.shortest)
 
     train, tested = np.unique(passages(private), axis=0), np.unique(passages(test), axis=0)
@@ -119,6 +120,7 @@ def load(options: Options, root: Path) -> Source:
         views = _tokens.neighbours(x[parent], pool, options.changed, rng)
         fields["parent"] = np.concatenate([np.full(len(x), -1), parent])
         fields["view"] = np.repeat(np.array([0, VIEWS["neighbour"]], np.uint8), [len(x), len(views)])
+        # Part 2 is that of views.
         x, part = np.concatenate([x, views]), np.concatenate([part, np.full(len(views), 2, np.uint8)])
     fields |= _tokens.fields(tokenizer, _tokens.texts(tokenizer, x))
     return Source(x, np.zeros(len(x), np.int64), part, classes=2, public=public_passages, **fields)
@@ -168,11 +170,12 @@ def _texts(file: Path) -> list[str]:
 def wikitext(options: Options, root: Path) -> tuple[list[str], list[str]]:
     """Return the articles of the training and of the test part. With ``options.download``, files that are missing are
     downloaded first. Raises ValueError if files are missing."""
-    place, name = WIKITEXT[options.corpus]
-    parts = {part: root / options.data_dir / place / f"wiki.{part}.tokens" for part in ("train", "test")}
+    local_name, hub_name = WIKITEXT[options.corpus]
+    parts = {part: root / options.data_dir / local_name / f"wiki.{part}.tokens" for part in ("train", "test")}
     for part, file in parts.items():
         if options.download and not file.is_file():
-            lines = [row["text"] for row in _hub.rows(root, REPOSITORY, name, None, part, ["text"])]
+            # None: the newest version. The part is the split, of which the column text is read.
+            lines = [row["text"] for row in _hub.rows(root, REPOSITORY, hub_name, None, part, ["text"])]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("".join(lines), encoding="utf-8")
         if not file.is_file():
@@ -214,8 +217,8 @@ def parted(documents: list[str], options: Options) -> tuple[list[str], list[str]
     """Divide the documents into public ones, from which tokens may be learned, and private ones, on which models are
     trained.
 
-    In a random order, the first ones are public, up to the share ``public`` of all text; at least one is left on each
-    side.
+    In a random order, the first documents are public, up to the share ``public`` of all text. At least one document is
+    public and at least one is private.
     """
     if len(documents) < 2:
         raise ValueError(f"the corpus has {len(documents)} document(s); a public and a private one are needed")

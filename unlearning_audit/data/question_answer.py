@@ -68,8 +68,8 @@ class Options(Settings):
         learning tokens, and a template with a place for the question."""
         if (self.path is None) == (self.repository is None):
             raise ValueError("give either path or repository")
-        form = type(self).model_fields
-        of_hub = [name for name in ("subset", "revision", "train", "test") if getattr(self, name) != form[name].default]
+        own = type(self).model_fields
+        of_hub = [name for name in ("subset", "revision", "train", "test") if getattr(self, name) != own[name].default]
         if self.path is not None and of_hub:
             raise ValueError(
                 f"{of_hub[0]} is for a repository; leave it out: from a folder, train.jsonl, test.jsonl and the "
@@ -164,21 +164,19 @@ def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
     path = root / str(options.path)
     if options.tests and not path.is_dir():
         raise ValueError(f"tests: {path} must be a folder that holds these files and train.jsonl")
-    names = options.tests
-    if not names and (path / "test.jsonl").exists():
-        names = ("test",)
+    names = options.tests or (("test",) if (path / "test.jsonl").exists() else ())
     files = [path / f"{name}.jsonl" for name in ("train", *names)] if path.is_dir() else [path]
     return [check_rows(options, _files.json_lines(file).values(), str(file)) for file in files]
 
 
-def check_rows(options: Options, records: Iterable[Any], place: str) -> Iterator[dict[str, Any]]:
+def check_rows(options: Options, records: Iterable[Any], origin: str) -> Iterator[dict[str, Any]]:
     """Yield the ``records``, after checking that each has a question and an answer.
 
     In rows with choices, the right choice becomes the answer.
 
     Parameters
     ----------
-    place
+    origin
         The file or data set, for messages.
 
     Raises
@@ -187,19 +185,19 @@ def check_rows(options: Options, records: Iterable[Any], place: str) -> Iterator
         If a row has no question or no answer.
     """
     for number, record in enumerate(records, 1):
-        row = record if options.choices is None else with_answer(options, record, f"{place}: row {number}")
+        row = record if options.choices is None else with_answer(options, record, origin=f"{origin}: row {number}")
         for column in (options.question, options.answer):
             if not isinstance(row, dict) or not isinstance(row.get(column), str) or not row[column].strip():
-                raise ValueError(f"{place}: row {number} has no text in the column {column!r}")
+                raise ValueError(f"{origin}: row {number} has no text in the column {column!r}")
         yield row
 
 
-def with_answer(options: Options, row: dict[str, Any], place: str) -> dict[str, Any]:
+def with_answer(options: Options, row: dict[str, Any], origin: str) -> dict[str, Any]:
     """Return a row with the right one of its choices as the answer, and the others as perturbed answers.
 
     Parameters
     ----------
-    place
+    origin
         The file or data set and the row, for messages.
 
     Raises
@@ -211,9 +209,9 @@ def with_answer(options: Options, row: dict[str, Any], place: str) -> dict[str, 
     choices, right = fields.get(options.choices), fields.get(options.answer)
     texts = choices if isinstance(choices, list) else []
     if len(texts) < 2 or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise ValueError(f"{place} has no list of two texts or more in the column {options.choices!r}")
+        raise ValueError(f"{origin} has no list of two texts or more in the column {options.choices!r}")
     if type(right) is not int or not 0 <= right < len(texts):
-        raise ValueError(f"{place}: the column {options.answer!r} must be a number from 0 to {len(texts) - 1}")
+        raise ValueError(f"{origin}: the column {options.answer!r} must be a number from 0 to {len(texts) - 1}")
     wrong = [text for number, text in enumerate(texts) if number != right]
     return {**row, options.answer: texts[right], options.perturbed: wrong}
 

@@ -36,6 +36,7 @@ def load(options: Options, root: Path) -> Source:
         if len(found) != SIZES[name]:
             place = f"sst5: {options.data_dir}/sst5/{name}.tsv"
             raise ValueError(f"{place} holds {len(found)} sentences instead of {SIZES[name]}")
+    # Of each part, [0] are the texts, and [1] the labels.
     tokenizer = _tokens.chosen(Path(root), options.tokenizer, parts["dev"][0], options.vocabulary)
     texts = [*parts["train"][0], *parts["test"][0]]
     y = np.array([*parts["train"][1], *parts["test"][1]], np.int64)

@@ -71,7 +71,7 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
     try:
         head = _read(path, HEAD)
         if wrong := _wrong_column(options, head.columns):
-            return wrong[0], f"{path}: {wrong[1]}"
+            return wrong[0], f"{path}: {wrong[1]}"  # the option, and the sentence on it
         for name in _columns_to_read(options, head.columns):
             if _is_category(head[name]) and name not in options.categories:
                 _no_decimal_commas(name, head[name].dropna().astype(str))
@@ -162,8 +162,9 @@ def _source(table: "pandas.DataFrame", options: Options) -> Source:
         values, codes = _levels(table[options.group], options, "group")
         if len(values) > 255:
             raise ValueError(f"column {options.group!r} has {len(values):,} different values; groups are at most 255")
-        group = np.where(train, 0, codes + 1).astype(np.uint8)
+        group = np.where(train, 0, codes + 1).astype(np.uint8)  # 0 is for training rows, which have no group
         logging.info("groups of the test part, from 1 on: %s", ", ".join(map(str, values)))
+    # ``rescaled`` returns the features alone, without the names of columns that `_features` returns too.
     return Source(
         x, y, part, len(labels), group=group, rescaled=lambda train: _features(table, names, train, options)[0]
     )
@@ -231,7 +232,7 @@ def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np
     values = column.to_numpy(np.float64, na_value=np.nan)
     if wrong := int((~np.isfinite(values)).sum()):
         raise ValueError(f"column {column.name!r} has no finite value in {wrong:,} rows; fill them, or drop these rows")
-    spread = values[train].std()
+    spread = values[train].std()  # 0 for a constant column, which is only moved to 0
     return np.asarray((values - values[train].mean()) / (spread or 1.0) if options.standardise else values)
 
 

@@ -31,13 +31,12 @@ def load(options: Options, root: Path) -> Source:
     the order of wnids.txt, which may name fewer than the published 200. Raises ValueError that names the file or
     folder.
     """
-    place = Path(root) / options.data_dir
-    if options.download and not (place / FOLDER).exists():
-        _download(place)
-    place = place / FOLDER
-    names = _lines(place / "wnids.txt")
-    train = [(file, label) for label, name in enumerate(names) for file in _images(place / "train" / name / "images")]
-    test = _validation(place / "val", {name: label for label, name in enumerate(names)})
+    folder = Path(root) / options.data_dir / FOLDER
+    if options.download and not folder.exists():
+        _download(folder.parent)
+    names = _lines(folder / "wnids.txt")
+    train = [(file, label) for label, name in enumerate(names) for file in _images(folder / "train" / name / "images")]
+    test = _validation(folder / "val", {name: label for label, name in enumerate(names)})
     x = np.empty((len(train) + len(test), 3, options.image_size, options.image_size), dtype=np.uint8)
     for row, (file, _) in zip(x, train + test, strict=True):
         row[:] = pixels(file, options.image_size)
@@ -45,21 +44,21 @@ def load(options: Options, root: Path) -> Source:
     return Source(x, y, np.repeat(np.array([0, 1], np.uint8), (len(train), len(test))), len(names))
 
 
-def _validation(place: Path, labels: dict[str, int]) -> list[tuple[Path, int]]:
-    """Return (image file, class number) of the validation images in the folder ``place``, sorted by file.
+def _validation(folder: Path, numbers: dict[str, int]) -> list[tuple[Path, int]]:
+    """Return (image file, class number) of the validation images in the ``folder``, sorted by file.
 
     The class of each image is read from val_annotations.txt, whose lines are file name, class and four corners,
-    separated by tabs. ``labels``: name of a class → number.
+    separated by tabs. ``numbers``: name of a class → number.
     """
-    cells = (line.split("\t") for line in _lines(place / "val_annotations.txt"))
-    return sorted((place / "images" / name, labels[kind]) for name, kind, *_ in cells)
+    cells = (line.split("\t") for line in _lines(folder / "val_annotations.txt"))
+    return sorted((folder / "images" / name, numbers[class_name]) for name, class_name, *_ in cells)
 
 
-def _images(place: Path) -> list[Path]:
-    """Return the paths of the images in the folder ``place``. Raises ValueError if there are none."""
-    names = listed(place)
+def _images(folder: Path) -> list[Path]:
+    """Return the paths of the images in the ``folder``. Raises ValueError if there are none."""
+    names = listed(folder)
     if not names:
-        raise ValueError(f"{place} holds no image; unpack the archive again")
+        raise ValueError(f"{folder} holds no image; unpack the archive again")
     return names
 
 
@@ -72,11 +71,11 @@ def _lines(file: Path) -> list[str]:
         raise ValueError(f"{file.absolute()} cannot be read ({error}); {expected}") from error
 
 
-def _download(place: Path) -> None:
-    """Download the data set and unpack it in the folder ``place``. Raises ValueError if this fails."""
+def _download(folder: Path) -> None:
+    """Download the data set and unpack it in the ``folder``. Raises ValueError if this fails."""
     from torchvision.datasets.utils import download_and_extract_archive
 
     try:
-        download_and_extract_archive(URL, str(place), md5=MD5)
+        download_and_extract_archive(URL, str(folder), md5=MD5)
     except (OSError, RuntimeError) as error:
-        raise ValueError(f"tinyimagenet: unpack {URL} into {place.absolute()} by hand ({error})") from error
+        raise ValueError(f"tinyimagenet: unpack {URL} into {folder.absolute()} by hand ({error})") from error

@@ -121,9 +121,9 @@ class Things:
         """Return the argument for ``role``, one of `arguments.ROLES`. For such as "retain_loader" or "retain_data" it
         is a loader or the samples of that set. For any other role it is the attribute of that name, or what the method
         of that name returns."""
-        subset, _, form = role.rpartition("_")
+        subset, _, kind = role.rpartition("_")
         if subset in self.rows:
-            return self.loader(subset) if form == "loader" else self.data(subset)
+            return self.loader(subset) if kind == "loader" else self.data(subset)
         attribute = getattr(self, role)
         return attribute() if inspect.ismethod(attribute) else attribute
 

@@ -52,7 +52,7 @@ class Adapted(nn.Module):
     @property
     def shared(self) -> list[Tensor]:
         """The frozen weights, which all models have in common."""
-        return list(self._frozen[1].values())
+        return list(self._frozen[1].values())  # ``_frozen``: the model, and its weights by name
 
     def _apply(self, change: Callable[[Tensor], Tensor], recurse: bool = True) -> "Adapted":
         """Apply ``change``, by which torch moves a tensor to another device or precision, to the trained factors and to
@@ -78,7 +78,7 @@ class Adapted(nn.Module):
 
         A layer with frozen weights W and the trained matrices A and B has W + (``alpha``/``rank``)·B·A.
         """
-        weights = dict(self._frozen[1])
+        weights = dict(self._frozen[1])  # ``_frozen``: the model, and its weights by name
         for key, turned in self.turned.items():
             change = self.scale * (self.b[key] @ self.a[key])
             name = key.replace("/", ".")
@@ -87,6 +87,7 @@ class Adapted(nn.Module):
 
     def plain(self) -> nn.Module:
         """Return a model without adapters that computes the same outputs and has its own copy of the weights."""
+        # To the device and precision of the frozen weights, which the first of them shows.
         model = copy.deepcopy(self._frozen[0]).to(self.shared[0])
         model.load_state_dict(self.merged(), strict=False)  # frequencies of positions are in no state_dict
         return model
@@ -94,5 +95,6 @@ class Adapted(nn.Module):
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
         """Return the output of the frozen model for ``x``, computed with the merged weights: the two logits, or the
         output ``reading``."""
+        # The frozen model, whose own weights are replaced by the merged ones in this call.
         logits: Tensor = functional_call(self._frozen[0], self.merged(), (x,), {"reading": reading})
         return logits

@@ -141,7 +141,7 @@ def undropped(config: PretrainedConfig) -> PretrainedConfig:
 
 
 @functools.lru_cache(maxsize=1)  # only the last one is kept, because several may not fit into memory
-def pretrained(kind: Any, weights: str, place: Path, attention: str) -> Any:
+def pretrained(kind: Any, weights: str, path: Path, attention: str) -> Any:
     """Return the model that ``weights`` names, a folder or a model of the hub, without dropout and in single precision.
 
     It is read once even if many models start from it.
@@ -150,8 +150,8 @@ def pretrained(kind: Any, weights: str, place: Path, attention: str) -> Any:
     ----------
     kind
         The class of transformers that reads it.
-    place
-        The path, which distinguishes folders with the same relative name.
+    path
+        The absolute path, which distinguishes folders with the same relative name in the cache.
     attention
         How the model computes attention.
 
@@ -183,9 +183,9 @@ def _merged(folder: Path) -> Any:
     base = str(json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"])
     if not (folder / ADAPTER_WEIGHTS).is_file():  # adapter_model.bin is a pickle, which may run code when it is read
         raise ValueError(f"{folder / ADAPTER_WEIGHTS}: this file is missing; save the adapter as safetensors")
-    places = (path for path in (Path(base), folder / base) if (path / "config.json").is_file())
-    place = next(places, Path(base))
-    model = copy.deepcopy(pretrained(AutoModelForCausalLM, str(place), place.resolve(), "sdpa"))
+    folders = (path for path in (Path(base), folder / base) if (path / "config.json").is_file())
+    path = next(folders, Path(base))  # without such a folder, the name of a model of the hub
+    model = copy.deepcopy(pretrained(AutoModelForCausalLM, str(path), path.resolve(), "sdpa"))
     try:
         return PeftModel.from_pretrained(model, folder).merge_and_unload()
     except Exception as error:  # files of all kinds end in errors of all kinds in peft and safetensors

@@ -15,8 +15,8 @@ LIBRARIES = ("torchvision.models",)
 class Options(ImageOptions):
     """``weights``: none, default (ImageNet-1k from torchvision, stored in torch.hub's folder), or the path of a
     ``.safetensors`` file with torchvision's names, relative to the working directory; their final layer is not taken.
-    ``image_size``: images are resized to it (bilinear). ``depths`` and ``heads``: those of the four stages; ``width``:
-    that of the first. Swin-T has depths 2, 2, 6, 2."""
+    ``image_size``: images are resized to it (bilinear). ``depths`` and ``heads``: the numbers of blocks and of heads
+    in each of the four stages; ``width``: the channels of the first stage. Swin-T has depths 2, 2, 6, 2."""
 
     weights: str = "none"
     image_size: int = Field(224, ge=32)

@@ -30,23 +30,23 @@ SYNONYMS = {
 }  # fmt: skip
 BY_NAME = {name: role for role, names in SYNONYMS.items() for name in (role, *names)} | {"logger": "logger"}
 
-#: Words for a set of samples, and words for the form in which it is given. Whole words count, in any order.
-SIDES = {
+#: Words for a set of samples, and words for the kind of object that holds it. Whole words count, in any order.
+SETS = {
     "forget": "forget forgotten forgetting unlearn unlearned unlearning remove removed erase erased delete deleted",
     "retain": "retain retained remain remaining keep kept preserve preserved",
     "val": "val valid validation test testing eval evaluation",
     "train": "train training full all",
 }
-FORMS = {"data": "data dataset set ds samples examples", "loader": "loader dataloader dl iter batches batch"}
-SIDE_OF = {word: side for side, words in SIDES.items() for word in words.split()}
-FORM_OF = {word: form for form, words in FORMS.items() for word in words.split()}
+KINDS = {"data": "data dataset set ds samples examples", "loader": "loader dataloader dl iter batches batch"}
+SET_OF = {word: subset for subset, words in SETS.items() for word in words.split()}
+KIND_OF = {word: kind for kind, words in KINDS.items() for word in words.split()}
 
 #: The short names D_f and D_r of papers, which count only where a function takes both.
 SHORT = {"df": "forget", "dr": "retain"}
 
-#: Roles of arguments, which a study's field ``give`` names: forget_loader, forget_data and so on for every side, and
+#: Roles of arguments, which a study's field ``give`` names: forget_loader, forget_data and so on for every set, and
 #: those with names of their own. `docs/method.md` and `methods._call` say what each is.
-ROLES = (*SYNONYMS, "logger", *(f"{side}_{form}" for form in FORMS for side in SIDES))
+ROLES = (*SYNONYMS, "logger", *(f"{subset}_{kind}" for kind in KINDS for subset in SETS))
 
 #: Words that make a name a number, a switch or the opposite: num_forget_samples, use_train_set, non_forget_data.
 OTHERWISE = {"num", "n", "nb", "no", "number", "count", "use", "with", "without", "not", "non", "except"}
@@ -67,17 +67,17 @@ def words_of(name: str) -> list[str]:
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
     if words[:2] in (["d", "f"], ["d", "r"]):
         words[:2] = ["".join(words[:2])]
-    # A side and a form written as one word, such as "trainset", are two. "dataset" is a word of FORM_OF itself.
-    joined = re.compile(f"^({'|'.join([*SIDE_OF, *SHORT])})({'|'.join(FORM_OF)})$")
-    separated = [word if word in FORM_OF else joined.sub(r"\1 \2", word) for word in words]
+    # A set and a kind written as one word, such as "trainset", are two. "dataset" is a word of KIND_OF itself.
+    joined = re.compile(f"^({'|'.join([*SET_OF, *SHORT])})({'|'.join(KIND_OF)})$")
+    separated = [word if word in KIND_OF else joined.sub(r"\1 \2", word) for word in words]
     return " ".join(separated).split()
 
 
 def role(name: str, *, short: bool = False) -> str | None:
     """Return which of `ROLES` a parameter of this name stands for; None if the name does not tell.
 
-    A name that is no synonym (`SYNONYMS`) is split into words. They must name a side of the samples (`SIDES`), and may
-    name the form in which these are given (`FORMS`); without a form, a loader is meant. A name with both sides, forget
+    A name that is no synonym (`SYNONYMS`) is split into words. They must name a set of samples (`SETS`), and may name
+    the kind of object that holds it (`KINDS`); without a kind, a loader is meant. A name with both sets, forget
     and retain, or with a word of `OTHERWISE` does not tell.
 
     Parameters
@@ -92,18 +92,18 @@ def role(name: str, *, short: bool = False) -> str | None:
     if plain in BY_NAME:
         return BY_NAME[plain]
     words = words_of(name)
-    side_of = {**SIDE_OF, **(SHORT if short else {})}
-    sides = {side_of[word] for word in words if word in side_of}
-    forms = {FORM_OF[word] for word in words if word in FORM_OF}
-    if not sides or {"forget", "retain"} <= sides or OTHERWISE & {*words} or words in (["all"], ["full"]):
+    set_of = {**SET_OF, **(SHORT if short else {})}
+    sets = {set_of[word] for word in words if word in set_of}
+    kinds = {KIND_OF[word] for word in words if word in KIND_OF}
+    if not sets or {"forget", "retain"} <= sets or OTHERWISE & {*words} or words in (["all"], ["full"]):
         return None
-    # A name with an unknown word counts if its last word is a form, as in "cifar_forget_loader".
-    if not {*words} <= {*side_of, *FORM_OF, "d"} and words[-1] not in ("data", "dataset", "set", "ds", "loader", "dl"):
+    # A name with an unknown word counts if its last word is a kind, as in "cifar_forget_loader".
+    if not {*words} <= {*set_of, *KIND_OF, "d"} and words[-1] not in ("data", "dataset", "set", "ds", "loader", "dl"):
         return None
-    # Of several sides the first of SIDES counts: "forget_valid_dl" holds samples to forget. But "retain_valid_dl" is a
+    # Of several sets the first of SETS counts: "forget_valid_dl" holds samples to forget. But "retain_valid_dl" is a
     # validation set.
-    side = "val" if sides == {"retain", "val"} else min(sides, key=list(SIDES).index)
-    return f"{side}_{'data' if forms == {'data'} else 'loader'}"
+    subset = "val" if sets == {"retain", "val"} else min(sets, key=list(SETS).index)
+    return f"{subset}_{'data' if kinds == {'data'} else 'loader'}"
 
 
 def assigned(
@@ -172,5 +172,5 @@ def _keeps_default(name: str, purpose: str) -> bool:
     It keeps the default if the role is in `MODEST`, or if the parameter's name may also be a switch: words such as test
     or train, without a noun such as forget and without a word for data or loader.
     """
-    may_be_switch = purpose.endswith("_loader") and not {*words_of(name)} & {*FORM_OF, *SHORT, *NOUNS}
+    may_be_switch = purpose.endswith("_loader") and not {*words_of(name)} & {*KIND_OF, *SHORT, *NOUNS}
     return purpose in MODEST or may_be_switch

@@ -57,7 +57,7 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
         inside = [call for call in calls if os.path.realpath(call.filename) == os.path.realpath(file)]
         line = (inside[-1].lineno or 0) if inside else 0
         where = f" line {line}, in {inside[-1].name.strip('<>')}" if inside else ""
-        trace = "".join(traceback.format_exception(error, limit=-CALLS)).strip()
+        trace = "".join(traceback.format_exception(error, limit=-CALLS)).strip()  # a negative limit: the last calls
         sentence = f"{readable(file)}{where}: {_error_text(error)}"
         raise PluginError(sentence, readable(file), line, trace) from error
 

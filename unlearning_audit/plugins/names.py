@@ -26,7 +26,7 @@ def check_names(metrics: Iterable[str], key: str, file: str) -> None:
     key
         The study's name of the metric in ``file``.
     """
-    declared_names = [quantity.name for quantity in registry.quantities(key, file, key)]
+    declared_names = [quantity.name for quantity in registry.quantities(key, file, key=key)]
     reserved = [quantity.name for name in registry.names("metrics") for quantity in registry.quantities(name)]
     for metric in dict.fromkeys(metrics):
         if metric in WORDS or any(fnmatchcase(metric, name) for name in reserved):

@@ -116,7 +116,7 @@ def no_file(file: str | Path) -> str:
 @functools.cache
 def defining(kind: str, identifier: str) -> tuple[str, ...]:
     """Return the library's plug-ins of this kind whose files define a function or constant ``identifier``, sorted."""
-    return tuple(name for name in names(kind) if defines(kind, name, None, identifier))
+    return tuple(name for name in names(kind) if defines(kind, name, file=None, identifier=identifier))
 
 
 def defines(kind: str, name: str, file: str | None, identifier: str) -> bool:
@@ -150,7 +150,8 @@ def is_function(kind: str, path: Path, *, named: bool = False) -> bool:
     mark = this_kind.parts[0]
     if named or mark not in defined:
         return named
-    signature = syntax.signature(path, mark)  # (parameters, whether it takes further ones), or None
+    # (parameters, whether it takes further ones), or None. Only the first parameter is compared.
+    signature = syntax.signature(path, mark)
     return not (signature and signature[0][:1] == [syntax.Parameter(this_kind.takes[mark][0], required=True)])
 
 
@@ -168,8 +169,8 @@ def _check(kind: str, module: Module, path: Path) -> None:
             parameters = inspect.signature(function).parameters.values()
             unknown = [p.name for p in parameters if p.name.lstrip("_") not in known and is_required(p)]
             if unknown:
-                place = f"{readable(path)} line {function.__code__.co_firstlineno}: {name}"
-                raise ValueError(f"{place} may have the parameters ({', '.join(known)}), found {unknown[0]!r}")
+                where = f"{readable(path)} line {function.__code__.co_firstlineno}: {name}"
+                raise ValueError(f"{where} may have the parameters ({', '.join(known)}), found {unknown[0]!r}")
     if not (isinstance(module.Options, type) and issubclass(module.Options, Settings)):
         raise ValueError(f"{path}: class Options cannot be read; it must derive from Settings")
 
@@ -230,7 +231,8 @@ def declared(kind: str, name: str, file: str | None = None, constant_name: str =
 
 
 def declared_in(module: ModuleType, constant_name: str = "NEEDS") -> tuple[str, ...]:
-    """Return the names in a constant of an imported file, as `declared` does."""
+    """Return the names in a constant of an imported file, such as NEEDS, which is one text or a tuple; () without the
+    constant."""
     value = getattr(module, constant_name, None)
     return (value,) if isinstance(value, str) else tuple(value or ())
 
@@ -255,7 +257,7 @@ def offering(offer: str) -> str:
 def lacking(offers: tuple[str, ...], name: str, file: str | None = None, kind: str = "metrics") -> tuple[str, ...]:
     """Return what a metric, or an attack, needs of `OFFERS` that is not among a protocol's ``offers``; () if one of the
     offers is in the metric's ``DEFAULT``, so that the metric is computed anyway."""
-    if set(offers).intersection(declared(kind, name, file, "DEFAULT")):
+    if set(offers).intersection(declared(kind, name, file, constant_name="DEFAULT")):
         return ()
     return tuple(need for need in declared(kind, name, file) if need in OFFERS and need not in offers)
 
@@ -264,10 +266,10 @@ def lacking(offers: tuple[str, ...], name: str, file: str | None = None, kind: s
 def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
     """Return the library's metrics that are computed by default with these ``offers``: their ``DEFAULT`` names an offer
     among them, and nothing that they need is lacking. They are in the order of ``offers``, then of their names."""
-    wanted = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
-    # (Place of the offer, name of the metric): sorted, they are in the order of offers, then by name.
-    places = [(offers.index(offer), name) for name, some in wanted.items() for offer in some if offer in offers]
-    return tuple(name for _, name in sorted(places) if not lacking(offers, name))
+    wanted = {name: declared("metrics", name, constant_name="DEFAULT") for name in names("metrics")}
+    # (Position of the offer, name of the metric): sorted, they are in the order of offers, then by name.
+    found = [(offers.index(offer), name) for name, some in wanted.items() for offer in some if offer in offers]
+    return tuple(name for _, name in sorted(found) if not lacking(offers, name))
 
 
 def protocol(name: str, file: str | None = None) -> Protocol:

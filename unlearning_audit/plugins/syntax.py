@@ -53,8 +53,9 @@ def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
     if constructor is None or of_method is None:
         return None
     # A parameter of both calls is listed once, as the constructor's: in a dict, the last of equal names counts.
-    by_name = {parameter.name: parameter for parameter in reversed([*constructor[0], *of_method[0]])}
-    return list(by_name.values())[::-1], constructor[1] or of_method[1]
+    (made_with, makes_more), (called_with, takes_more) = constructor, of_method
+    by_name = {parameter.name: parameter for parameter in reversed([*made_with, *called_with])}
+    return list(by_name.values())[::-1], makes_more or takes_more
 
 
 def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[Parameter], bool] | None:

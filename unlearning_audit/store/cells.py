@@ -58,12 +58,15 @@ def table(
     """
 
     def real(cell: str) -> float:
+        """Return the number in a ``cell``, NaN for an empty one."""
         return float(cell or "nan")
 
     def load() -> list[dict[str, Any]]:
+        """Return the rows of the file at ``path``. Raises ValueError if it has other columns; `read_verified` then
+        raises an ArtifactError."""
         csv.field_size_limit(LONGEST)
         with Path(path).open(newline="", encoding="utf-8") as file:
-            header, *lines = [line for line in csv.reader(file) if line] or [[]]
+            header, *lines = [line for line in csv.reader(file) if line] or [[]]  # [[]]: an empty file
         names = tuple(map(plain, header))
         if columns not in (None, names):
             raise ValueError(f"the columns are not {', '.join(columns or ())}")

@@ -57,13 +57,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
     try:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        part = folder / path.name
-        yield part
-        part.chmod(0o666 & ~_umask())
-        with part.open("rb+") as file:
+        temporary = folder / path.name
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         _seal_of(path).unlink(missing_ok=True)  # it belongs to the old file
-        part.replace(path)
+        temporary.replace(path)
     except Exception as error:
         # Libraries in Rust raise other exceptions, with the system's error in the text only.
         if not isinstance(error, OSError) and "os error" not in str(error):
@@ -108,7 +108,7 @@ def sha256(path: str | Path) -> str:
 def write_arrays(path: str | Path, **arrays: np.ndarray) -> None:
     """Write named arrays to one uncompressed ``.npz``, byte for byte the same for the same arrays."""
     contiguous = {name: np.asarray(value, order="C") for name, value in arrays.items()}
-    with replacing(path) as part, part.open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, allow_pickle=False, **contiguous)
 
 
@@ -125,6 +125,7 @@ def read_arrays(path: str | Path, read: Callable[[], dict[str, np.ndarray]] | No
     """
 
     def read_all() -> dict[str, np.ndarray]:
+        """Read all arrays of the file at ``path`` into memory."""
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
 
@@ -158,8 +159,8 @@ def reason(error: Exception) -> str:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write text in UTF-8."""
-    with replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | Path, value: object) -> None:

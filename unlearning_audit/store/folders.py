@@ -34,7 +34,7 @@ def digest(folder: Path) -> str:
         with suppress(ArtifactError, OSError):  # without that file, hashes are only computed again
             present = {path: files for path, files in cache.items() if os.path.isdir(path)}
             write_text(CONTENTS, json.dumps({**present, key: now}))
-    listing = "\n".join(f"{name}\0{entry[-1]}" for name, entry in now.items())
+    listing = "\n".join(f"{name}\0{entry[-1]}" for name, entry in now.items())  # an entry ends with the file's hash
     return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
 
 

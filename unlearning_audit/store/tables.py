@@ -51,13 +51,13 @@ def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[
     failed
         Attack → why it has no scores.
     """
-    with light_arrow() as arrow, replacing(path) as part:
+    with light_arrow() as arrow, replacing(path) as temporary:
         arrays = {name: arrow.array(values) for name, values in columns.items()}
         text = [name for name, values in columns.items() if np.asarray(values).dtype.kind == "U"]
         arrays |= {name: arrays[name].dictionary_encode() for name in text}
         metadata = {"failed": json.dumps(failed, sort_keys=True)} if failed else {}
         table = arrow.table(arrays).replace_schema_metadata(metadata)
-        arrow.parquet.write_table(table, part, compression="zstd")
+        arrow.parquet.write_table(table, temporary, compression="zstd")
 
 
 def no_scores() -> dict[str, np.ndarray]:
@@ -73,39 +73,40 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
     """
 
     def read() -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
-        """Read the columns of the file, with texts as codes, and the labels of these codes."""
-        columns, labels = {}, {}
+        """Read the columns of the file. A column of texts is read as codes; for such columns, also return the texts
+        that the codes stand for, in their order."""
+        columns, texts = {}, {}
         with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
             table = file.read()
             for name in table.column_names:
                 column = table[name].combine_chunks()
                 if name in ("attack", "form", "role"):
                     column = column if hasattr(column, "dictionary") else column.dictionary_encode()
-                    labels[name], column = column.dictionary.to_pylist(), column.indices
+                    texts[name], column = column.dictionary.to_pylist(), column.indices
                 columns[name] = column.to_numpy(zero_copy_only=False)
-        return columns, labels
+        return columns, texts
 
-    columns, labels = read_verified(path, read)
+    columns, texts = read_verified(path, read)
     check = Check(path, columns)
     for name, kind in {"attack": "i", "form": "i", "model": "i", "index": "i", "role": "i", "decision": "b"}.items():
         check.field(name, kind)
     check.field("score", "f")
-    role = np.array(labels["role"], "U")[columns["role"]]
+    role = np.array(texts["role"], "U")[columns["role"]]
     values = {"model": columns["model"], "index": columns["index"], "role": role}
     values |= {"score": columns["score"], "decision": columns["decision"]}
     # One code for each pair of attack and form; divmod takes it apart again.
-    group = columns["attack"].astype(np.int64) * len(labels["form"]) + columns["form"]
+    group = columns["attack"].astype(np.int64) * len(texts["form"]) + columns["form"]
     tables = {}
     for code in np.unique(group):
-        attack, form = divmod(int(code), len(labels["form"]))
+        attack, form = divmod(int(code), len(texts["form"]))
         rows = group == code
-        tables[labels["attack"][attack], labels["form"][form]] = {name: column[rows] for name, column in values.items()}
+        tables[texts["attack"][attack], texts["form"][form]] = {name: column[rows] for name, column in values.items()}
     return tables
 
 
 def rows_of(scores: Mapping[tuple[str, str], dict[str, np.ndarray]], name: str) -> list[dict[str, np.ndarray]]:
-    """Return the scores of one attack from what `read_scores` returned, one dict of columns for each form, as
-    `write_scores` takes them."""
+    """Return the scores of one attack, one dict of columns for each form: those of ``scores``, (attack, form) →
+    columns, with the columns attack and form before them."""
     return [
         {"attack": np.full(len(values["model"]), attack), "form": np.full(len(values["model"]), form), **values}
         for (attack, form), values in scores.items() if attack == name
@@ -117,6 +118,7 @@ def read_failures(path: str | Path) -> dict[str, str]:
     file cannot be read."""
 
     def read() -> dict[str, str]:
+        """Read the metadata only. Without the entry "failed", every attack has scores."""
         with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
             return dict(json.loads((file.schema_arrow.metadata or {}).get(b"failed", b"{}")))
 
@@ -141,7 +143,7 @@ def write_rows(path: str | Path, rows: list[dict[str, Any]], columns: tuple[str,
 
 def write_lines(path: str | Path, header: Iterable[str], lines: Iterable[list[str]]) -> None:
     """Write csv: a line of column names (``header``), and the ``lines``, each the texts of its cells."""
-    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(lines)

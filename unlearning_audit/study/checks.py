@@ -291,7 +291,7 @@ def _check_function(method: Plugin, where: tuple[str, ...]) -> None:
     try:
         if not path.is_file():
             raise ValueError(registry.no_file(path))
-        if function.partition(".")[0] not in syntax.defined(path):
+        if function.partition(".")[0] not in syntax.defined(path):  # of "Class.method", the class
             raise ValueError(f"{path}: a function {function} is missing; define it or name another with function")
         signature = syntax.signature(path, function)
     except ValueError as error:
@@ -302,7 +302,8 @@ def _check_function(method: Plugin, where: tuple[str, ...]) -> None:
         tuned = dict.fromkeys(name.partition(".")[2] for name in space if "." in name)
         options = {**tuned, **method.options["options"]}
         try:
-            arguments.assigned(signature[0], options, method.options["give"], more=signature[1])
+            parameters, takes_more = signature
+            arguments.assigned(parameters, options, method.options["give"], more=takes_more)
         except ValueError as error:
             raise StudyError((*where,), f"{path}: {function}: {error}") from None
 

@@ -122,6 +122,7 @@ def several(kind: str, raw: dict[str, dict[str, Any] | None]) -> dict[str, Plugi
     raw
         Name → options.
     """
+    # The last two arguments are the path in the study, such as methods.scrub.
     return {name: choose(kind, {"name": name, **(options or {})}, kind, name) for name, options in raw.items()}
 
 

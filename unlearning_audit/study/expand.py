@@ -119,8 +119,10 @@ def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = 
     """Return the fields of a scenario, ``base``, in which the fields of ``overrides`` replace fields of the same name.
     Nested mappings are merged (`_merged`), except that ``vary`` is replaced as a whole.
 
-    Methods and attacks are replaced as a whole, too; but a list of names keeps the old options of the plug-ins that it
-    names, and ``inside`` (`Step`) merges them. Raises StudyError if they are neither a list of names nor a mapping.
+    Methods and attacks are replaced as a whole, too, with two exceptions. A list of names keeps the old options of the
+    plug-ins that it names. With ``inside``, which an axis of single options such as methods.ga.lr sets, the new options
+    are merged into the old ones. Raises StudyError for methods or attacks that are neither a list of names nor a
+    mapping.
     """
     merged = dict(base)
     for key, value in overrides.items():
@@ -139,8 +141,8 @@ def label(value: Any) -> str:
 
 
 def _merged(old: Any, new: Any) -> Any:
-    """Return ``new`` merged into ``old`` if both are mappings; otherwise ``new`` alone. If ``new`` names another
-    plug-in than ``old``, it is returned alone, too, because the old options are not those of the other plug-in."""
+    """Return ``new`` merged into ``old`` if both are mappings that describe the same plug-in or none. In any other case
+    return ``new`` alone: the options of one plug-in are not those of another."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return new
     if "name" in new and old.get("name") not in (None, new["name"]):
@@ -167,7 +169,7 @@ def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
     Raises
     ------
     StudyError
-        For anything else.
+        If ``new`` is neither a list of names nor a mapping.
     """
     old = old or {}
     if isinstance(new, list):
@@ -206,7 +208,7 @@ def _steps_of_axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[St
     for axis, values in axes.items():
         of_axis = _steps_of_axis(axis, values, base, where)
         name, labels = of_axis[0].axis, [step.label for step in of_axis]  # an axis "recipe.lr" has the name lr
-        if name in [earlier[0].axis for earlier in steps]:
+        if name in [earlier[0].axis for earlier in steps]:  # all steps of an axis have the axis's name
             advice = "map labels to fields under another name"
             raise StudyError((*where, axis), f"is a second axis called {name!r}; {advice}")
         for i, text in enumerate(labels):
@@ -234,7 +236,8 @@ def _steps_of_axis(axis: str, values: Any, base: dict[str, Any], where: Path) ->
     Raises
     ------
     StudyError
-        For anything else, and for a field of a method or attack that the scenario does not have.
+        For ``values`` that are neither a list of values nor such a mapping, and for a field of a method or attack that
+        the scenario does not have.
     """
     path = (*where, axis)
     if isinstance(values, list) and values:

@@ -105,7 +105,7 @@ def validated(model: type[Settings], raw: Any, *where: str, also: Iterable[str] 
         # A misspelled field comes before the one that is missing because of it.
         unknown_first = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
         errors = [(_path(e, raw), e) for e in unknown_first]
-    path = errors[0][0]  # one field may have several errors, one for each type that it accepts
+    [(path, _error), *_] = errors  # the first error tells the field, which may have one for each type that it accepts
     raise StudyError((*where, *path), _sentence([e for p, e in errors if p == path], _allowed(model, path, also)))
 
 

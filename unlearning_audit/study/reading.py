@@ -90,7 +90,7 @@ def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
         if scenario.attacks:
             for kind in scenario.record.figures:
                 names_of.setdefault(kind, {})[scenario.name] = None
-    titles = {kind: registry.constant("report/figures", kind, None, "TITLE") for kind in names_of}
+    titles = {kind: registry.constant("report/figures", kind, file=None, identifier="TITLE") for kind in names_of}
     return {kind: Figure(kind=kind, title=titles[kind], scenarios=list(names)) for kind, names in names_of.items()}
 
 

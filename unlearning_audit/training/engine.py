@@ -357,8 +357,9 @@ class Serial:
             return _output(self.model, images_last(x[0]), reading).unsqueeze(0)
         # Views: running statistics are updated in place, and gradients reach the stack without a copy.
         weights = {name: value.squeeze(0) for name, value in (*parameters.items(), *buffers.items())}
-        if self.fusion and len(x[0]) == self.fusion[0] and self.model.training and not reading:
-            return self.fusion[1](weights, (images_last(x[0]),)).unsqueeze(0)
+        batch_size, fused = self.fusion or (0, None)
+        if fused is not None and len(x[0]) == batch_size and self.model.training and not reading:
+            return fused(weights, (images_last(x[0]),)).unsqueeze(0)
         with using_weights(self.places, weights):
             return _output(self.model, images_last(x[0]), reading).unsqueeze(0)
 

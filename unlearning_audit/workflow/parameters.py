@@ -302,7 +302,7 @@ def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
     Returns {} if the evaluation lacks one of the files, or if the figure draws logits before unlearning and not all
     models have them.
     """
-    roles = registry.constant("report/figures", kind, None, "DRAWN_FROM") or ()
+    roles = registry.constant("report/figures", kind, file=None, identifier="DRAWN_FROM") or ()
     files = {role: getattr(case, role) for role in roles}
     incomplete = "originals" in files and len(case.originals) != len(case.unlearned)
     return {} if incomplete or not all(files.values()) else files

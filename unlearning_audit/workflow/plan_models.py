@@ -59,7 +59,7 @@ def attack_sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
     """
     sets: dict[str, list[str]] = {}
     for metric in registry.defining("metrics", "ATTACK_SETS"):
-        for name, members in registry.constant("metrics", metric, None, "ATTACK_SETS").items():
+        for name, members in registry.constant("metrics", metric, file=None, identifier="ATTACK_SETS").items():
             sets[f"{name}_set"] = [attack for attack in members if attack in attacks]
     return sets
 

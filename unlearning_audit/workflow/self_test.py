@@ -66,7 +66,7 @@ def run(device: str) -> Iterator[Check]:
 def methods() -> list[str]:
     """Return the names of the library's methods, without the adapter that runs users' functions."""
     names = registry.names("methods")
-    return [name for name in names if not registry.defines("methods", name, None, "ADAPTER")]
+    return [name for name in names if not registry.defines("methods", name, file=None, identifier="ADAPTER")]
 
 
 def _stack(
