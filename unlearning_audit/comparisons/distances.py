@@ -85,8 +85,8 @@ class Contrast:
         """Return whether both methods can be compared jointly: the models of ``contrast``, the other method, have the
         attacks, samples, units and splits that the models of this method have.
 
-        The models of both methods must have retrained partners, or those of neither. Without partners, the retrained
-        models of both must be alike in the same way, unless theory gives the value of retraining for one of them.
+        Either both methods have models with retrained partners, or neither has. Without partners, the retrained models
+        of one method must match those of the other, unless theory gives the value of retraining for one of the methods.
         """
         if not self.audited.alike(contrast.audited) or self.paired != contrast.paired:
             return False
@@ -178,7 +178,7 @@ class Read:
     @property
     def unrepeated(self) -> bool:
         """Return whether the variation of models is unknown, because neither models that repeat each other nor several
-        splits or units show it. It is False for a comparison with theory."""
+        splits or units show it. Return False for a comparison with theory."""
         return self.contrast.reference is not None and not (self.numbers.models.dof or self.numbers.units.dof)
 
     @cached_property
@@ -186,7 +186,7 @@ class Read:
         """Return a note if the method and retraining both lie within two standard errors of one end of the number's
         range, else "".
 
-        It is also "" for a metric of utility, for a comparison with theory, and where retraining lies at that end by
+        Return "", too, for a metric of utility, for a comparison with theory, and where retraining lies at that end by
         design.
         """
         rule, reference = self.contrast.audited.rule, self.contrast.reference
@@ -215,13 +215,14 @@ class Read:
 
     @cached_property
     def distance(self) -> Distance:
-        """Return the distance that stands for all attacks, as `decide.classify` takes it.
+        """Return the distance that stands for all attacks, for verdicts (`decide.classify`).
 
-        It has three intervals, all cut at the possible range. The first, of ``estimate``, is printed: it covers other
-        pairs and models, and holds for all attacks at once. The second, ``inner``, for the test of equivalence,
-        contains the 1 − 2α intervals of all attacks that are not blind. The third covers the audited pairs only. Its
-        lower limit, ``least``, is for the test of broken models, and −inf if the loss may be chance. ``p`` is the
-        p-value of all attacks together; NaN if the variation of models is unknown.
+        The distance has three intervals, all cut at the possible range. The first interval, of ``estimate``, is
+        printed: it covers other pairs and models, and holds for all attacks at once. The second interval, ``inner``, is
+        for the test of equivalence; it contains the 1 − 2α intervals of all attacks that are not blind. The third
+        interval covers the audited pairs only. Its lower limit, ``least``, is for the test of broken models; it is −inf
+        if the loss may be chance. ``p`` is the p-value of all attacks together; NaN if the variation of models is
+        unknown.
         """
         value, samples = float(self.numbers.value[self.chosen]), self.numbers.design.samples
         low, high = self._hull(self.together.joint_half, [self.chosen])
@@ -352,10 +353,10 @@ class Read:
     def with_blind_attacks(self, none: "Read", p_none: float, p_holm: float) -> "Read":
         """Return the distance with ``blind`` set to the blind attacks, which the test of equivalence leaves out.
 
-        Otherwise the variation of many attacks that find nothing would decide that test. By a blind attack, neither
-        doing nothing nor this method differs significantly from retraining, and the 1 − 2α intervals of both distances
-        lie within twice the margin. If no attack is blind or all are, or if the metric is coarse, the distance is
-        returned unchanged.
+        If blind attacks counted, the variation of many attacks that find nothing would decide that test. By a blind
+        attack, neither doing nothing nor this method differs significantly from retraining, and the 1 − 2α intervals of
+        both distances lie within twice the margin. If no attack is blind or all are, or if the metric is coarse, the
+        distance is returned unchanged.
 
         Parameters
         ----------
@@ -403,11 +404,12 @@ def with_errors_by_chance(contrast: Contrast, numbers: Distances) -> Distances:
 
     There are four cases:
 
-    * Theory gives the value of retraining because forgotten samples are a random draw. Then only this draw decides how
-      far retrained models are from that value. Its variance is known from many samples, however few the models.
-    * Models have no retrained partners. Then they have the spread of retrained models.
-    * The variation by chance is known from retrained models only. Then the errors are √2 times those of the retrained
-      models, as two groups of them differ. A method whose own models vary much more does not widen the test.
+    * Theory gives the value of retraining because forgotten samples are a random draw. Only this draw decides how far
+      retrained models are from that value. The variance of the draw is known from many samples, however few the models.
+    * Models have no retrained partners. The errors are those of two groups of models with the spread of retrained ones.
+    * The variation by chance is known from retrained models only. The errors are √2 times those of the retrained
+      models, as two groups of retrained models differ by so much. A method whose own models vary much more does not
+      widen the test.
     * In all other cases the numbers keep their own errors, and ``numbers`` itself is returned.
     """
     rule = contrast.audited.rule
@@ -597,8 +599,8 @@ def broken(contrast: Contrast, margins: dict[str, float]) -> float:
     Parameters
     ----------
     margins
-        Name of a margin, or ``broken_`` and that name → size. The loss stands under the latter; on a scale of
-        logarithms it is the factor by which the number grows.
+        Name of a margin, or ``broken_`` and that name → size. The loss stands under the name with ``broken_``; on a
+        scale of logarithms it is the factor by which the number grows.
     """
     rule = contrast.audited.rule
     size = margins.get(f"broken_{rule.margin}")
@@ -630,8 +632,8 @@ def _unbiased_factor(effect: Effect) -> float:
     """Return the factor by which influences of samples are multiplied so that the sum of their squares is an unbiased
     variance; 1 for fewer than two samples.
 
-    The divisor of that sum, which is (n + 2)² in `stats.mean_influence`, becomes n·(n − 1). Here n is the number of
-    forgotten, or of held-out, samples of a model: half of those with an influence, in the model with fewest of them.
+    The divisor of that sum, which is (n + 2)² in `stats.mean_influence`, becomes n·(n − 1). Here n counts the forgotten
+    samples of a model, or its held-out ones: half of the samples with an influence, in the model with fewest of them.
     """
     queried = (effect.influence != 0).any(axis=0)  # [models, samples]: forgotten and held-out ones, equally many
     n = queried.sum(axis=1).min() / 2

@@ -90,7 +90,7 @@ class Reference:
         """Return how far inside its margin a distance must lie to be shown equivalent with `POWER` by this number of
         ``retrained`` models.
 
-        This is by two one-sided tests, each of which gets half of the missing power.
+        Equivalence is shown by two one-sided tests, each of which gets half of the missing power.
         """
         # A single audited model is assumed to vary as retrained ones.
         dof = self._dof(retrained) if self.audited == 1 else min(self._dof(retrained), self.audited - 1)
@@ -100,8 +100,8 @@ class Reference:
         """Return how far from 0, or from a margin, the true distance must lie for its interval to exclude that point
         with probability ``power``.
 
-        This is the larger of two results: by the variation of models, whose estimate with ``dof`` degrees of freedom
-        varies too (noncentral t), and by the variation of samples.
+        The larger of two results is returned. The first is by the variation of models, whose estimate with ``dof``
+        degrees of freedom varies too (noncentral t); the second is by the variation of samples.
 
         Parameters
         ----------
@@ -157,8 +157,8 @@ def seed_rows(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, 
     difference in mean confidence from retraining, for every method with separate spreads over both.
 
     A metric takes part if its file names its two spreads in ``SEEDS``: rows of standard deviations over originals, and
-    over models of one original. Let σ_retrained be the latter of these two spreads by retrained models, each of which
-    is trained anew. Then se² = σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for p originals, each with m
+    over models of one original. Let σ_retrained be the spread over models of one original by retrained models, each of
+    which is trained anew. Then se² = σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for p originals, each with m
     models, and as many retrained ones. Retraining and its control, and methods without both spreads, are skipped; so
     are all methods if the spread of retrained models is not known.
 
@@ -250,8 +250,9 @@ def deciding_counts(
     """Return (count, outcome, assumed distance) for the fewest pairs or models that decide an inconclusive distance,
     ``read``, with power .8.
 
-    The first shows equivalence if the method is retraining; the others detect the distance if it is at the lower or at
-    the upper limit of its interval. An outcome that no count up to ``most`` gives is left out.
+    There are up to three entries. The first count shows equivalence if the method is retraining. The second and the
+    third count detect the distance if it is at the lower or at the upper limit of its interval. An outcome that no
+    count up to ``most`` gives is left out.
 
     Parameters
     ----------
@@ -387,7 +388,8 @@ def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknow
     needs
         Rows of `requirements`.
     unknown
-        Metrics that cannot be compared with anything; if there are any, the sentence names them instead.
+        Metrics that cannot be compared with anything. If this is not empty, the sentence names these metrics, and no
+        study size.
     """
     if unknown:
         return f"nothing to compare with by {', '.join(unknown)}"

@@ -97,7 +97,7 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
 
 def condition(note: str) -> str:
     """Return the clause of a verdict's ``note`` that states the given spread of retrained models, or how large this
-    spread would have to be for the distance to be chance; "" if there is none."""
+    spread would have to be for the distance to be chance; "" if the note has no such clause."""
     return next((clause for clause in note.split("; ") if clause.startswith((BY_CHANCE, GIVEN))), "")
 
 

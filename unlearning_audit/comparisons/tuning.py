@@ -60,8 +60,8 @@ class Trial:
 def settings(
     study: Mapping[str, Any], space: Mapping[str, Sequence[Any] | Mapping[str, Any]], trials: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Return the settings to try: the ``study``'s own options, then ``trials`` others of the ``space``; fewer if no
-    more are found.
+    """Return the settings to try: the ``study``'s own options, then ``trials`` other settings of the ``space``, or
+    fewer if no more different ones are found.
 
     Parameters
     ----------
@@ -108,9 +108,9 @@ def survivors(trials: Sequence[Trial], count: int) -> list[int]:
     """Return the numbers of the ``count`` settings that the next round tries, sorted; ``trials`` are the results of
     this round.
 
-    Setting 0, which the study names, is always among them, so that the winner can be compared with it. The others are
-    ranked: first the settings whose loss of utility is within its margin, by their distance from retraining; then the
-    rest, by their loss of utility.
+    Setting 0, which the study names, is always among them, so that the winner can be compared with it. All other
+    settings are ranked: first those whose loss of utility is within its margin, by their distance from retraining; then
+    those whose loss is larger, by their loss.
     """
     others = [trial.number for trial in sorted(trials, key=_rank_key) if trial.number != 0]  # the best first
     return sorted([0, *others[: count - 1]])
@@ -119,11 +119,11 @@ def survivors(trials: Sequence[Trial], count: int) -> list[int]:
 def choice(trials: Sequence[Trial]) -> Trial:
     """Return the result of the setting that is audited, from the ``trials`` of the last round.
 
-    It is the study's own setting, unless that failed, loses too much utility, or lies further from retraining than the
-    nearest setting by more than the standard error of their difference. So noise alone does not replace a published
-    setting. This standard error treats both settings as independent, which makes it too large. Otherwise it is the
-    nearest setting of those whose loss of utility is within its margin, or the one with the least loss if none is; of
-    equal ones the first.
+    The study's own setting is audited, unless it failed, loses too much utility, or lies further from retraining than
+    the nearest setting by more than the standard error of their difference. So noise alone does not replace a published
+    setting. The standard error treats both settings as independent, which makes it too large. In place of the study's
+    setting, the nearest one is audited of the settings whose loss of utility is within its margin, or the one with the
+    least loss if no loss is; of equal settings the first.
     """
     nearest = min(trials, key=_rank_key)
     study = next((trial for trial in trials if trial.number == 0), nearest)
@@ -168,10 +168,11 @@ def _rank_key(trial: Trial) -> tuple[float, float, int]:
 
 
 def _value_at(axis: Sequence[Any] | Mapping[str, Any], share: float) -> Any:
-    """Return the value of an option at the point of its ``axis`` that lies ``share`` in [0, 1) of the way along it.
+    """Return the value of an option at the point that lies ``share`` in [0, 1) of the way along its ``axis``, the
+    values that it may have.
 
-    The axis is a list of values, or a mapping with low and high, whose logarithms are used if log is true. Values
-    between two whole numbers are whole; others are rounded to three digits.
+    The axis is a list of values, or a mapping with low and high, whose logarithms are used if log is true. If low and
+    high are whole numbers, so is the value; if not, it is rounded to three digits.
     """
     if not isinstance(axis, Mapping):
         return axis[min(int(share * len(axis)), len(axis) - 1)]

@@ -494,7 +494,7 @@ def _class_in_state(method: str, verdict: str, scenario: Sensitivity) -> tuple[s
     then says if the method differs from retraining nonetheless, unless the state points to a mistake (`FAR_NONE`).
     Where two groups of retrained models differ, that state replaces the classes of both, and of each method that is
     equivalent or inconclusive. Without `none` in the scenario (``has_none``), an equivalent method is inconclusive, and
-    the sentence of all inconclusive methods says why. Otherwise the class is the verdict, without a sentence.
+    the sentence of all inconclusive methods says why. In all other cases the class is the verdict, without a sentence.
     """
     if verdict == decide.BROKEN and method not in (RETRAIN, CONTROL):
         return verdict, ""

@@ -102,8 +102,8 @@ def or_reason(evaluation: Evaluation, compute: Callable[[], list[Row]], metric: 
 
 
 def or_nothing(evaluation: Evaluation, compute: Callable[[], dict[str, Effect]]) -> dict[str, Effect]:
-    """Return the effects of ``compute``; {} if it raises ValueError for imported models, whose rows give the
-    reason."""
+    """Return the effects of ``compute``. If ``compute`` raises ValueError for imported models, return {}: the rows of
+    the metric give the reason."""
     try:
         return compute()
     except ValueError:

@@ -66,8 +66,9 @@ def with_contents(
     """Return the lines with ``kind`` and ``content`` added to the ``most`` recognised records with the least p-values,
     then a line for a never-seen record to show beside each of these records. The given lines are changed.
 
-    A record that is recognised in several splits is shown once. The never-seen record comes from the same (pair,
-    split), which shows none of its never-seen records twice. It is left out if there is none left.
+    A record that is recognised in several splits is shown once. The never-seen record beside it comes from the same
+    (pair, split). No never-seen record is shown twice for one (pair, split); once all are shown, further recognised
+    records stand alone.
 
     Parameters
     ----------

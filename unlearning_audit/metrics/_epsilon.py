@@ -52,8 +52,9 @@ def epsilons(*, unlearned: np.ndarray, retrained: np.ndarray, rule: Rule = "exac
     within `BUFFER` of w.
 
     ``rule="grid"`` takes the published thresholds, `PER_UNIT` of them per unit of phi. ``"exact"`` takes every set of
-    scores that any thresholds of the box select; it is never below the grid and costs less. Both give `CAP` where one
-    range is below a hundredth of the other, and 0 where every attack is discarded or all phi of a sample are equal.
+    scores that any thresholds of the box select; its ε is never below that of "grid", and it costs less. Either way, ε
+    is `CAP` where the range of one population is below a hundredth of the range of the other, and 0 where every attack
+    is discarded or all phi of a sample are equal.
 
     Parameters
     ----------
@@ -238,9 +239,9 @@ def epsilon_bounds(
 ) -> np.ndarray:
     """Return a lower bound on each forget sample's ε, float64 [samples]; each holds with probability ≥ ``confidence``.
 
-    The rule (single or double threshold, and which population it calls positive) is chosen on the first half of each
-    population. Its rates are bounded on the second halves, so the choice needs no correction. The largest bound of S
-    samples does need one: pass 1 − (1 − confidence)/S (Bonferroni).
+    For each sample an attack (single or double threshold, and which population it calls positive) is chosen on the
+    first half of each population. The rates of this attack are bounded on the second halves, so the choice needs no
+    correction. The largest bound of S samples does need one: pass 1 − (1 − confidence)/S (Bonferroni).
 
     Parameters
     ----------

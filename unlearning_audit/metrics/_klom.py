@@ -29,9 +29,9 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
     models lie from those of retrained ones; [] if models are too few.
 
     The first rows have the published bins: mean ("klom") and 95th percentile ("klom_p95") over samples, and the mean of
-    retrained against retrained models ("klom_null"). They take no more models than half of the retrained ones, because
-    retraining itself is evaluated with so many. The interval of the percentile is over samples, because leaving models
-    out moves single samples more than other models would.
+    retrained against retrained models ("klom_null"). These rows take no more models than half of the retrained ones,
+    because retraining itself is evaluated with so many. The interval of the percentile is over samples, because leaving
+    models out moves single samples more than other models would.
 
     The numbers of the verdict follow, with few bins and from as many models as there are: it rests on "klom_over_null",
     the difference of "klom_coarse" and "klom_coarse_null".
@@ -90,10 +90,10 @@ def _coarse_klom(models: _Compared, options: _null.Options) -> np.ndarray:
 
 def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
     """Return φ, float64 [models, samples], of equally many models of three kinds, and a note on how many these are;
-    None if they are fewer than `FEWEST`.
+    None if there are fewer than `FEWEST` models of each kind.
 
-    The kinds are unlearned models, retrained models that the others are compared with, and further retrained models,
-    whose KLOM is the null.
+    The kinds are unlearned models, retrained models that serve as the reference, and further retrained models, whose
+    KLOM is the null.
 
     Parameters
     ----------

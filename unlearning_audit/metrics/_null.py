@@ -43,7 +43,7 @@ def with_null(
         halves of the retrained models are compared.
     h
         H of all unlearned against all retrained models. It is returned unchanged if neither population has more models
-        than are compared. Otherwise, and always for halves, H is computed anew from as many models of each.
+        than are compared. If one has more, and always for halves, H is computed anew from as many models of each.
     """
     unlearned, retrained, independent = sides
     sizes = [len(phi) for phi in sides if phi is not None]

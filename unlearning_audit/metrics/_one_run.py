@@ -52,8 +52,8 @@ class Toss:
 
 
 def tossed(member: Membership, seed: int) -> list[Toss]:
-    """Return the coins of the models. They are the coins of pairs of canaries, if the protocol drew such pairs, and
-    otherwise of pairs that are drawn at random by ``seed`` (`at_random`)."""
+    """Return the coins of the models. If the protocol drew pairs of canaries, these pairs have the coins. If it did
+    not, pairs of a forgotten and a held-out sample are drawn at random by ``seed`` (`at_random`)."""
     if member.pair is None:
         return at_random(member, seed)
     # The two samples of every pair. Sorted by pair they are neighbours; samples without a pair (−1) come first and are

@@ -49,7 +49,7 @@ def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
     Accuracy is the mean over models of each model's share of right predictions (a NaN logit is wrong). Its interval
     covers samples, the same ones in all models together, and models. "majority_share" is the accuracy of always
     predicting the most frequent label among retained samples. "accuracy_gap" is how much more often retrained models
-    are right. [] if all samples have one label. Roles without samples have no row.
+    are right than the given ``models``. [] if all samples have one label. Roles without samples have no row.
     """
     if np.ptp(evaluation.labels) == 0:
         return []
@@ -133,7 +133,7 @@ def _latent(by_model: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, n
     """Return role → the mean lead of each model divided by the standard deviation of its leads: float64 [models].
 
     A sample's lead is the logit of its label minus the largest other logit. If leads were normal, the result would be
-    the probit of the accuracy. It also distinguishes models that all have an accuracy of 1.
+    the probit of the accuracy. The result also distinguishes models that all have an accuracy of 1.
 
     Parameters
     ----------

@@ -38,14 +38,14 @@ class Options(Settings):
 
 def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return rows on how well forgotten and held-out samples are distinguished without any audited model, as means over
-    target models: "label_overlap", "label_overlap_random" (that of random divisions), and "blind_accuracy" and
-    "blind_auc" of a linear classifier.
+    target models: "label_overlap", "label_overlap_random" (the label overlap of random divisions of the same samples),
+    and "blind_accuracy" and "blind_auc" of a linear classifier.
 
     Pixels, and the tokens of a text without their order, stand in for embeddings, which the published attack
-    classifies. Limits are means over models, too. An interval is then at least as wide as that of the mean, whatever
-    the dependence between models. The limits of "label_overlap_random", which are the range of the random divisions,
-    are averaged as well. Imported samples may be known by numbers only. Then only their labels are compared, and there
-    are no rows if all labels are equal. If nothing can be computed, there is one row with the reason.
+    classifies. Limits are means over models, too: such an interval is at least as wide as an interval of the mean,
+    whatever the dependence between models. The limits of "label_overlap_random", which are the range of the random
+    divisions, are averaged as well. Of imported samples that are known by numbers only, only the labels are compared,
+    and there are no rows if all labels are equal. If nothing can be computed, there is one row with the reason.
     """
     visible = bool(evaluation.data.x.size)
     if not visible and not np.ptp(evaluation.labels):
@@ -177,7 +177,7 @@ def label_overlap(a: np.ndarray, b: np.ndarray) -> float:
 
 def _classifier(x: np.ndarray, positive: np.ndarray, rng: np.random.Generator) -> dict[str, Estimate]:
     """Return "blind_accuracy" and "blind_auc", the accuracy and the AUC of a ridge logistic regression on each fold,
-    after learning on the others, as means over folds.
+    after learning on all other folds, as means over folds.
 
     Parameters
     ----------

@@ -78,8 +78,9 @@ class Models:
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows of ε, F, F₀, F/F₀, KLOM, accuracy ratios, the final score and lower bounds on ε of the target models.
 
-    Retraining itself is compared with the independent retrained population. Raises ValueError if it has no such
-    control; for imported models, a row gives the reason instead.
+    Retraining itself is compared with the independent retrained population, its control. Where there are no retrained
+    models to compare with, ValueError is raised for models that were trained here, and imported models get one row with
+    the reason.
     """
 
     def score() -> list[Row]:
@@ -127,8 +128,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 def _with_whole_originals(evaluation: Evaluation, options: Options) -> Options:
     """Return the options with a number of groups that puts all models from one original into one group.
 
-    Such models resemble each other. In different groups they would count as more independent than they are. The options
-    are unchanged if all models come from one original, or each from its own.
+    Models from one original resemble each other. In different groups they would count as more independent than they
+    are. The options are unchanged if all models come from one original, or each from its own.
     """
     originals, copies = evaluation.membership.originals()
     if len(originals) in (1, len(copies)):
@@ -208,7 +209,7 @@ def evaluate(
     Raises
     ------
     ValueError
-        For fewer than two models on a side, no forgotten sample, or φ that is not finite.
+        For fewer than two models of a population, no forgotten sample, or φ that is not finite.
     """
     u, r = (np.asarray(models.phi, np.float64) for models in (unlearned, retrained))
     fewest = min(len(u), len(r))
@@ -340,7 +341,7 @@ def _final_rows(
 
 
 def _quotient(both: np.ndarray, n: int, note: str = "") -> Estimate:
-    """Return the mean over samples of ``both[:, 0]`` divided by that of ``both[:, 1]``, with a jackknife interval.
+    """Return the mean over samples of ``both[:, 0]`` divided by the mean of ``both[:, 1]``, with a jackknife interval.
 
     Parameters
     ----------

@@ -64,8 +64,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
 
     ε of a sample compares the n models of a split that unlearned it with n models retrained for that split. F₀ compares
     these retrained models with the n models retrained for the other split, which keep the same samples. With few models
-    ε has few values, but F and F₀ share them. Retraining itself is compared with its control. Without a control it is
-    compared with the other split; F₀ would be the same comparison and is empty.
+    ε has few values, but F and F₀ share them. Retraining itself is compared with its control. Without a control,
+    retraining is compared with models retrained for the other split; F₀ would be the same comparison and is empty.
     """
     groups = _pairs.groups(evaluation.membership)  # the models of every split of every pair
     # A split is identified by its pair (``block``) and by the first sample that it forgets, as the two splits of a pair
@@ -87,8 +87,8 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
     these retrained models against the twins, which are retrained for the other split of the pair, and the accuracies of
     audited and retrained models.
 
-    Retraining itself is compared with its control. Without a control, it is compared with the twins, and the points of
-    retrained models are NaN.
+    If retraining itself is audited, its models are compared with its control. Without a control they are compared with
+    the twins; then the points of retrained models are NaN.
 
     Parameters
     ----------

@@ -81,8 +81,8 @@ def rows(evaluation: Evaluation) -> list[Row]:
     observed labels: the mean, "…_sd" and "…_median" over target models with intervals over models, then the value of
     each model.
 
-    Such rows of "attack_probability", the mean probability of membership by each attack, follow if attacks were run,
-    and then "accuracy_sd", the spread of accuracies over models, for each role.
+    If attacks were run, the same rows follow for "attack_probability", the mean probability of membership by each
+    attack. The last rows are "accuracy_sd", the spread of accuracies over models, for each role.
     """
     values = evaluate(*evaluation.gradients)
     forget = evaluation.membership[evaluation.target].forget
@@ -98,8 +98,8 @@ DECIDES = {"efficacy": DecisionRule(1, "efficacy", scale="log", units="models")}
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "efficacy" → the logarithm of every model's efficacy; {} where one is infinite.
 
-    Differences between methods are then mean logarithms of ratios, seed by seed. They equal those of medians if the
-    logarithms are distributed symmetrically.
+    With logarithms, the difference between two methods is the mean logarithm of a ratio, seed by seed. It equals the
+    difference of the medians if the logarithms are distributed symmetrically.
     """
     with np.errstate(divide="ignore"):
         squared_norms, _of_mean_gradient = evaluation.gradients
@@ -157,9 +157,9 @@ def evaluate(squared_norms: np.ndarray, mean_squared_norm: np.ndarray) -> list[R
 def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
     """Return rows of each quantity, name → float64 [models].
 
-    They are the mean, standard deviation ("_sd") and median ("_median") over models with intervals, then the value of
-    every model (field ``model``) without one. The intervals are Student's t, chi-square, and order statistics. Infinite
-    values leave mean and standard deviation empty, with the reason.
+    The rows of a quantity are its mean, standard deviation ("_sd") and median ("_median") over models, with intervals
+    by Student's t, chi-square and order statistics. The value of every model (field ``model``) follows, without an
+    interval. Infinite values leave mean and standard deviation empty, with the reason.
     """
     lines = []
     for name, values in quantities.items():

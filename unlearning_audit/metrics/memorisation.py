@@ -49,7 +49,7 @@ DECIDES = {"exact_memorisation": DecisionRule(1, "accuracy", lowest=0.0, highest
 
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "exact_memorisation" → each target model's mean exact memorisation of its forgotten samples. {} if a model
-    has none."""
+    has no forgotten samples."""
     samples, tokens = _text.forgotten_tokens(evaluation)
     return _text.effect_on_forgotten(evaluation, DECIDES, exact(tokens[..., RANK]), samples)
 

@@ -62,7 +62,8 @@ DECIDES = {"choice_accuracy": DecisionRule(1, "accuracy", lowest=0.0, highest=1.
 
 
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
-    """Return "choice_accuracy" → each target model's accuracy on its forgotten questions. {} if a model has none."""
+    """Return "choice_accuracy" → each target model's accuracy on its forgotten questions. {} if a model has no
+    forgotten questions."""
     correct = right(evaluation.unlearned[evaluation.target], evaluation.data.views("perturbed"))
     return _text.effect_on_forgotten(evaluation, DECIDES, correct)
 

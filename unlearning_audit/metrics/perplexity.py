@@ -35,9 +35,10 @@ def rows(evaluation: Evaluation) -> list[Row]:
 
     "nll" is the mean over models and samples of the negative log-likelihood per scored token in nats, and "perplexity"
     is e to that power. "nll_gap" is nll minus that of retrained models of the same splits: 0 = as if retrained. For
-    retraining itself, it is the difference from its control, which shows the effect of chance. The rows of all target
-    models come first. If these are several swapped pairs (two splits, of which one forgets what the other never saw),
-    the rows of each pair follow, with its number in the field ``pair``. Intervals cover models and samples.
+    retraining itself, "nll_gap" is the difference from its control, which shows the effect of chance. The rows of all
+    target models come first. If target models are several swapped pairs (two splits, of which one forgets what the
+    other never saw), the rows of each pair follow, with its number in the field ``pair``. Intervals cover models and
+    samples.
     """
     audited, files = _text.nll(evaluation.unlearned[evaluation.target]), _text.compared_files(evaluation)
     retrained = None if files is None else _text.nll(evaluation.outputs(files).logits[evaluation.target])

@@ -80,9 +80,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 
 def _min_k(evaluation: Evaluation, files: list[str], samples: np.ndarray, share: float) -> np.ndarray:
-    """Return Min-K % of each sample: the mean log-probability of its least likely tokens, which are the given ``share``
-    of all its tokens. It is that of the target models in ``files`` on ``samples`` int64 [rows]: float64 [target models,
-    rows]."""
+    """Return Min-K % of the ``samples`` int64 [rows] by the target models in ``files``, float64 [target models, rows]:
+    the mean log-probability of a sample's least likely tokens, which are the given ``share`` of all its tokens."""
     return signals.lowest(evaluation.signal("tokens", files, evaluation.target, samples)[..., LOGP], share)
 
 

@@ -196,8 +196,8 @@ def effects(evaluation: Evaluation) -> dict[str, Effect]:
 
 def _aucs(published: Published, comparable: set[str]) -> dict[str, crossed.PerModel]:
     """Return attack → its AUC for each model, forgotten against held-out samples, for the attacks in ``comparable``,
-    the names of attacks that all populations have. {} if the AUC of one of these is missing, because some model has no
-    score of forgotten or of held-out samples."""
+    the names of attacks that all populations have. {} if the AUC of one of these attacks is missing, because some model
+    has no score of forgotten or of held-out samples."""
     aucs = {name: auc for name, *_, auc in _scored_attacks(published) if name in comparable}
     return {name: auc for name, auc in aucs.items() if auc is not None and None not in aucs.values()}
 
@@ -205,9 +205,9 @@ def _aucs(published: Published, comparable: set[str]) -> dict[str, crossed.PerMo
 def _means_of_readings(published: Published, comparable: set[str], mask: np.ndarray) -> dict[str, crossed.PerModel]:
     """Return name of a published value → its mean over the samples in ``mask``, bool [models, samples], for each model.
 
-    A value is used under four conditions. It lies in [0, 1]; it is known whether it rises (``direction`` 1) or falls
-    (−1) as more is remembered; all populations have it (``comparable``: names of such values); and each model has it
-    for some sample. A value that falls is replaced by 1 minus it.
+    A value is used under four conditions. The value lies in [0, 1]; it is known whether the value rises (``direction``
+    1) or falls (−1) as more is remembered; all populations have the value (``comparable``: names of such values); and
+    each model has it for some sample. A value v that falls is replaced by 1 − v.
     """
     means = {}
     # ``share``: whether a value lies in [0, 1]; a ``direction`` of 0 is unknown.

@@ -78,9 +78,9 @@ def records(evaluation: Evaluation, options: Options) -> list[Line]:
 def _lines_and_unseen(evaluation: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
     """Return a line for each forgotten record, and (pair, split) → the samples that its models never saw, with scores.
 
-    Each record is compared with held-out samples of the same models. If these are missing or not a random draw, it is
-    compared with retrained models by φ; then the dict of never-seen samples is empty, and there are no lines without
-    retrained models.
+    Each record is compared with held-out samples of the same models. If held-out samples are missing or not a random
+    draw, φ of each record is compared with that of retrained models. Then the dict of never-seen samples is empty, and
+    without retrained models there are no lines.
     """
     member = evaluation.membership[evaluation.target]
     # ``fair``: forgotten and held-out samples are a random draw
@@ -92,7 +92,8 @@ def _lines_and_unseen(evaluation: Evaluation, options: Options) -> tuple[list[Li
 
 def by_retraining(evaluation: Evaluation, rate: float) -> list[Line]:
     """Return the lines of records that are found by comparison with retrained models (`against_retrained`); [] if there
-    are none of the same samples, or if retraining failed. ``rate`` is the expected share of the list that is false."""
+    are no retrained models of the same samples, or if retraining failed. ``rate`` is the expected share of the list
+    that is false."""
     retraining = evaluation.comparable("retrain")
     # φ, or None if retraining failed, since that is no fault of the method. The lambda ignores the files that `or_none`
     # passes to it, because this group of models has them already.
@@ -121,9 +122,9 @@ def against_heldout(
     """Return a line for each forgotten record, compared with held-out samples of the same models, and (pair, split) →
     these held-out samples with their scores.
 
-    This is for forgotten samples that are a random draw. P-values are conformal: they compare the score of a record,
-    the mean over the split's models, with those of held-out samples. A split without forgotten or held-out samples has
-    no lines.
+    The function is for forgotten samples that are a random draw. P-values are conformal: they compare the score of a
+    record, the mean over the split's models, with the scores of held-out samples. A split without forgotten or held-out
+    samples has no lines.
 
     Parameters
     ----------
@@ -165,9 +166,9 @@ def against_retrained(
 ) -> list[Line]:
     """Return a line for each forgotten record, whose φ is compared with that of retrained models.
 
-    This is for forgotten samples that are not a random draw. Each forget set is compared only with retrained models
-    that saw none of it. A forget set has no lines if these are fewer than two, because a single model does not show how
-    such models vary.
+    The function is for forgotten samples that are not a random draw. Each forget set is compared only with retrained
+    models that saw none of it. A forget set has no lines if fewer than two retrained models saw none of it, because a
+    single model does not show how such models vary.
 
     Parameters
     ----------
@@ -286,8 +287,8 @@ def _strongest_attack(split: _Split, splits: list[_Split]) -> tuple[str, int]:
 
     Other pairs draw their samples independently, so the choice does not depend on the split. If there is no other pair,
     the attack is chosen on the other split of the pair, in which forgotten and held-out samples are exchanged. An
-    attack that separates them there by chance has the opposite sign here, so the choice is then cautious. φ with
-    direction 1 is returned if there is no other split.
+    attack that separates the two by chance in one split has the opposite sign in the other, so this choice is cautious.
+    φ with direction 1 is returned if there is no other split.
     """
     of_other_pairs = [other for other in splits if other.block != split.block]
     others = of_other_pairs or [other for other in splits if other is not split]
@@ -299,8 +300,8 @@ def _strongest_attack(split: _Split, splits: list[_Split]) -> tuple[str, int]:
 
 
 def summary(lines: list[Line], rate: float) -> list[Row]:
-    """Return the rows of the shares of records and of people that are recognised, over all lines, then over those of
-    each pair if there are several; [] without lines."""
+    """Return the rows of the shares of records and of people that are recognised, over all lines, then over the lines
+    of each pair if there are several pairs; [] without lines."""
     pairs = sorted({line["pair"] for line in lines})
     table = _rows(lines, rate) if lines else []
     single_pairs = pairs if len(pairs) > 1 else []  # the rows of the only pair are those of all lines

@@ -28,15 +28,15 @@ METRICS = ("q", "advantage", "right_guesses", "one_run_p", "epsilon_request")
 
 
 class Options(Settings):
-    """``decides``: a verdict rests on every request that was made by itself, besides all of them together."""
+    """``decides``: whether a verdict rests on each single request that was made, besides all requests together."""
 
     decides: bool = False
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "advantage_request_i" → the advantage of attacks on request i, or for canaries "right_guesses_request_i" →
-    the share of right guesses, for each request i that was made and each target model. {} unless ``decides`` is set; a
-    request on which only the random control was run has no advantage.
+    the share of right guesses, for each request i that was made and each target model. {} unless the option ``decides``
+    is set. A request on which only the random control was run has no advantage.
 
     A request that was forgotten first may come back with later ones, which a number over all requests together hides.
     """

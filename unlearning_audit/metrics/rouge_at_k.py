@@ -77,6 +77,6 @@ DECIDES = {"rouge_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "rouge_at_k" → the recall of the best of the largest k answers, as a mean over the forgotten samples of
-    each target model. {} if a model has no such sample."""
+    each target model. {} if a model has no forgotten sample."""
     value = best_of.largest(values=_answers.recalls(evaluation, evaluation.sampled_files), best_of=max(options.answers))
     return _text.effect_on_forgotten(evaluation, DECIDES, value)

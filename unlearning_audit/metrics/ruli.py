@@ -140,9 +140,9 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     (field ``target``) if there are both kinds.
 
     The efficacy test reads φ of held-out samples on retrained models, unless the option ``test_model`` is "original".
-    If the method itself is retraining, its control, retrained independently, takes the place of these models. With a
-    selection of samples, the accuracy on vulnerable samples that were retained follows (table 3), with role retain and
-    target vulnerable. If imported models do not allow the tests, one row has the reason. Raises ValueError without
+    If the method itself is retraining, its control, retrained independently, takes the place of retrained models. With
+    a selection of samples, the accuracy on vulnerable samples that were retained follows (table 3), with role retain
+    and target vulnerable. If imported models do not allow the tests, one row has the reason. Raises ValueError without
     shadow models.
     """
     return or_reason(evaluation, lambda: _rows(evaluation, options), metric="privacy_auc", attack="ruli")
@@ -150,8 +150,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
 
 def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the rows of all tests on all target samples, and on each kind of them ("vulnerable", "protected") if the
-    samples are of several kinds; then, if there are vulnerable ones, the accuracy of each model on those that it
-    retains."""
+    samples are of several kinds; then, if some samples are vulnerable, the accuracy of each model on the vulnerable
+    samples that it retains."""
     columns = _target_samples(evaluation)
     targets, shadows = populations(evaluation, columns)
     # Kind → which target samples are of it; "" stands for all of them.
@@ -196,9 +196,9 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
     """Return "privacy_auc" and "efficacy_auc" → the AUC of the test for each target model, as effects.
 
     An AUC above .5 means that forgotten samples look more familiar than never-seen ones, below .5 that they look less
-    familiar. The likelihood ratio does not show which. So AUC is replaced by 1 − AUC where the mean φ of shadow models
-    is lower on forgotten samples than on held-out ones. Targets without positive or without negative samples are left
-    out, and so is a test that lacks its models.
+    familiar. A likelihood ratio tells the two apart, but not which looks more familiar. So AUC is replaced by 1 − AUC
+    where the mean φ of shadow models is lower on forgotten samples than on held-out ones. Targets without positive or
+    without negative samples are left out, and so is a test that lacks its models.
 
     Parameters
     ----------
@@ -368,8 +368,8 @@ def score_tests(targets: Population, shadows: Population, options: Options) -> d
 
 def _population_log_odds(targets: Population, shadows: Population, options: Options) -> np.ndarray:
     """Return the log-odds that each target forgot each sample rather than never saw it, float64 [targets, samples], by
-    one logistic regression on the phi of all samples and shadow models together. It learns from unlearned shadow models
-    or, by the option ``population``, from those before unlearning."""
+    one logistic regression on the phi of all samples and shadow models together. The regression learns from unlearned
+    shadow models or, by the option ``population``, from shadow models before unlearning."""
     phi = shadows.unlearned if options.population == "unlearned" else shadows.original
     forgotten_or_heldout = shadows.forget | shadows.heldout
     # [:, None] and [..., None]: phi is the only feature.

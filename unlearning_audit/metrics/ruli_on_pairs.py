@@ -36,8 +36,9 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return accuracy, AUC and TPR of each test over all pairs, then of each pair (field ``pair``) if there are
     several.
 
-    A model and its twin, the model of the other split with the same number, are left out together. Then as many models
-    forgot a sample as never saw it, and a model without traces has an AUC of .5, whatever the number of models.
+    A model and its twin, the model of the other split with the same number, are left out together. So among the models
+    that are left, as many forgot a sample as never saw it, and a model without traces has an AUC of .5, whatever the
+    number of models.
     """
     of_ruli = ruli.Options(**options.model_dump())
     groups = _pairs.groups(evaluation.membership)

@@ -179,8 +179,9 @@ def rows_of_scores(
 
     Q is over three sets of adversaries: those of the paper, the adaptive ones, and all but the random control. A set of
     which the study runs no adversary has no rows. A set of which an adversary failed has no Q, because the Q of the
-    others would be another number under the same name. Models that are not swapped pairs have no Q either, and no rows
-    of single pairs. In place of a missing Q, a row gives the reason. Without scores, only such rows are returned.
+    remaining adversaries would be another number under the same name. Models that are not swapped pairs have no Q, and
+    no rows of single pairs. In place of a missing Q, a row gives the reason. Without scores, only rows with reasons are
+    returned.
     """
     why_no_q = evaluation.unpaired
     if not why_no_q and evaluation.imported and not evaluation.scores:
@@ -245,8 +246,8 @@ def effects(evaluation: Evaluation) -> dict[str, Effect]:
     each target model. Numbers that no attack gives are left out.
 
     The advantage is above 0 where forgotten samples look familiar, and below 0 where they look less familiar than
-    samples that were never seen. Canaries have "update_auc" alone, because the one-run audit gives the others. {} if a
-    model has only forgotten or only held-out samples.
+    samples that were never seen. Canaries have "update_auc" alone, because the one-run audit gives the two advantages.
+    {} if a model has only forgotten or only held-out samples.
     """
     target = evaluation.membership[evaluation.target]
     if not _game.sided(target):
@@ -269,8 +270,8 @@ def advantages(
     ----------
     scores
         (attack, form) → score and decision, [models, samples] each. An attack in the form "unlearned", which learned
-        from unlearned models, may score forgotten samples high because they look less familiar. Its numbers then change
-        their sign.
+        from unlearned models, may score forgotten samples high because they look less familiar. The numbers of such an
+        attack change their sign.
     phi
         float64 [models, samples]: φ of the target models, which shows the direction of such attacks.
     target
@@ -432,8 +433,8 @@ def evaluate(
 
 def rows_of_attack(game: _game.Game, score: np.ndarray, name: str, fprs: Sequence[float]) -> list[Row]:
     """Return the rows "auc", "mia_score" (1 − AUC) and "tpr_at_fpr" of the attack ``name`` by its ``score`` float64
-    [models, columns of the game]: over all pairs, "mia_score" also for each pair of splits (field ``pair``). They have
-    no numbers if a forgotten or held-out sample has the score NaN."""
+    [models, columns of the game]: over all pairs, "mia_score" also for each pair of splits (field ``pair``). The rows
+    have no numbers if a forgotten or held-out sample has the score NaN."""
     if np.isnan(score[(game.forget > 0) | (game.heldout > 0)]).any():
         empty = stats.empty(n=len(game.columns), note="the attack's score is NaN for some samples")
         keys = [("auc", None), ("mia_score", None), *(("tpr_at_fpr", fpr) for fpr in fprs)]

@@ -84,8 +84,8 @@ def text_readings(
 
 def answer_readings(mean_logp: np.ndarray, data: Data) -> dict[str, np.ndarray]:
     """Return name → values that compare the right answer of each row with wrong ones, float64 [models, rows]: the log
-    of the truth ratio and three forms of it, whether the right answer is the likeliest, and its share of the
-    probability of all choices. NaN for rows without wrong answers; {} if no row has any.
+    of the truth ratio and three functions of it, whether the right answer is the likeliest, and its share of the
+    probability of all choices. NaN for rows without wrong answers; {} if no row has wrong answers.
 
     ``mean_logp`` [models, rows]: the mean log p of a token. Rows are samples and their views: texts with other answers,
     wrong ones ("perturbed"), or right ones in other words ("paraphrase").
@@ -152,14 +152,14 @@ def _rows_against_retrained(
     """Return the rows that compare audited with retrained models: PrivLeak, the distance of truth ratios and forget
     quality.
 
-    Numbers whose values are missing are left out; PrivLeak also if a model has no forgotten or no held-out samples.
-    Where PrivLeak is not defined, its row has the reason in place of a number.
+    Numbers whose values are missing are left out. PrivLeak is left out, too, if a model has no forgotten or no held-out
+    samples. Where PrivLeak is not defined, its row has the reason in place of a number.
 
     Parameters
     ----------
     columns, of_retrained
-        Name → values [models, samples] of audited and of retrained models: `MIN_K` for PrivLeak, `RATIO` for the other
-        two numbers.
+        Name → values [models, samples] of audited and of retrained models: `MIN_K` for PrivLeak, `RATIO` for the
+        distance of truth ratios and for forget quality.
     places
         Split and block of the models.
     """

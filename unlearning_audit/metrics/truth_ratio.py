@@ -44,7 +44,7 @@ QUANTITIES = (
 
 
 def rows(evaluation: Evaluation) -> list[Row]:
-    """Return the means of three forms of the truth ratio R for each role of samples. If there are retrained models,
+    """Return the means of three functions of the truth ratio R for each role of samples. If there are retrained models,
     also return how far the distribution of R on the forget set is from its distribution in retrained models. All rows
     are given for all target models together, then for each swapped pair (field ``pair``) if there are several.
 
@@ -84,7 +84,8 @@ DECIDES = {"truth_ratio_probability": DecisionRule(1, "accuracy", lowest=0.0, hi
 
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "truth_ratio_probability" → 1/(1 + R), the probability of the right answer where R is the truth ratio, as
-    a mean over the forgotten samples of each target model. {} if a model has no such sample with perturbed answers."""
+    a mean over the forgotten samples of each target model. {} if no forgotten sample of some model has perturbed
+    answers."""
     wrong, paraphrase = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
     # 1/(1 + R)
     value = special.expit(-log_ratio(evaluation.unlearned[evaluation.target], wrong, paraphrase))
@@ -152,7 +153,7 @@ def distances(
     """Return "truth_ratio_ks" → the Kolmogorov–Smirnov distance of R of the audited from R of the retrained models, as
     a mean over models, and "forget_quality" → its p-value, as a geometric mean over models.
 
-    Neither has a number if a model has no ``known`` sample.
+    Both numbers are missing if a model has no ``known`` sample.
 
     Models of a block depend on each other. So the intervals are Student's over the means of blocks, or of splits where
     there is one block; n counts samples.

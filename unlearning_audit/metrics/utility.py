@@ -34,9 +34,9 @@ def rows(evaluation: Evaluation) -> list[Row]:
 
     Each term is a mean over samples. If the test part has sets (TOFU: real authors and world facts), each set has terms
     of its own. The first term is p̄, the mean probability of a token of the answer. In the test part, p̄ is divided by
-    the sum of the p̄ of all choices. The second is ROUGE-L recall, and the third max(0, 1 − R) with the truth ratio R.
-    Without a test part, retained samples alone count. The interval covers models and samples. [] if a model has fewer
-    than two samples in a term. Raises ValueError for data without perturbed answers.
+    the sum of the p̄ of all choices. The second term is ROUGE-L recall, and the third max(0, 1 − R), where R is the
+    truth ratio. Without a test part, retained samples alone count. The interval covers models and samples. [] if a
+    model has fewer than two samples in a term. Raises ValueError for data without perturbed answers.
     """
     all_terms = terms(evaluation)
 

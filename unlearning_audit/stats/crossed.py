@@ -184,8 +184,8 @@ def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | fl
 def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
     """Return the mean of each statistic over the models of each split, with the covariance between models.
 
-    Where no split has two models, the covariance between models is taken across splits instead. With one model in all,
-    this covariance is unknown: it is given as 0, with 0 degrees of freedom.
+    The covariance between models is that within splits. Where no split has two models, it is taken across splits. With
+    one model in all, this covariance is unknown: it is given as 0, with 0 degrees of freedom.
 
     Parameters
     ----------
@@ -313,12 +313,13 @@ def with_imagined(
     *,
     alone: Float[np.ndarray, "statistics"],
 ) -> Float[np.ndarray, "statistics samples"]:
-    """Return the influence of real samples, and of imaginary ones as further columns. The latter is reduced as much as
-    averaging has reduced the variance of real samples.
+    """Return the influence of real samples, and of imaginary ones as further columns. The variance of imaginary samples
+    is reduced as much as averaging has reduced the variance of real samples.
 
     Imaginary samples are added so that no variance is 0 by chance. Their influence is multiplied by the square root of
-    a ratio, or by 1 if the ratio is larger: the variance of real samples after averaging over their variance before.
-    The variance of imaginary samples is added to both, so that nothing is reduced where real samples show no variance.
+    a ratio, or by 1 if the ratio is larger: the variance of real samples after averaging, divided by their variance
+    before averaging. The variance of imaginary samples is added to both variances, so that nothing is reduced where
+    real samples show no variance.
 
     Parameters
     ----------
@@ -345,9 +346,10 @@ def with_imagined(
 def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[np.ndarray, "statistics"]:
     """Return the half-width of each statistic's own interval, float64 [statistics].
 
-    Each is the larger of two half-widths. The first uses Satterthwaite's degrees of freedom. The second is the root of
-    a sum of squared half-widths over samples and over units, or over models where units are unknown; where models are
-    unknown too, there is only the first. The sum holds its level for every ratio of the variances (Banerjee 1960).
+    The larger of two half-widths is taken. The first uses Satterthwaite's degrees of freedom. The second is the root of
+    a sum of squared half-widths: over samples, and over units or, where units are unknown, over models. Where models
+    are unknown, too, the first half-width is taken. The sum holds its level for every ratio of the variances (Banerjee
+    1960).
 
     Parameters
     ----------

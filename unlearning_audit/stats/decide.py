@@ -70,7 +70,7 @@ class Distance:
 
     @property
     def within(self) -> bool:
-        """Return whether ``inner`` lies inside the margin; False where a limit of it is NaN.
+        """Return whether the interval ``inner`` lies inside the margin; False where a limit of the interval is NaN.
 
         With a 1 − 2α interval this is two one-sided tests at level α (Schuirmann 1987).
         """
@@ -102,7 +102,8 @@ class Decision:
 def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None = None) -> Float[np.ndarray, "..."]:
     """Return Holm's adjusted p-values (1979) of a family of tests, float64 of the shape of ``p``.
 
-    Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence.
+    Rejecting the hypotheses with adjusted p-values of at most α keeps the probability of any false rejection at α, for
+    any dependence between the tests.
 
     Parameters
     ----------

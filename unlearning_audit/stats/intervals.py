@@ -199,8 +199,9 @@ def mean_influence(
 def squares_dof(influence: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:
     """Return the degrees of freedom of the variance Σ influence², estimated from its fourth moments.
 
-    This is Satterthwaite's 2V²/var V with the cautious bound var V ≤ Σ influence⁴. So it is two per event when a few
-    rare events make up the variance, and two thirds of n for n normal influences.
+    The formula is Satterthwaite's 2V²/var V, where V is the variance, with the cautious bound var V ≤ Σ influence⁴. So
+    there are two degrees of freedom per event when a few rare events make up the variance, and two thirds of n for n
+    normal influences.
 
     Parameters
     ----------

@@ -46,10 +46,10 @@ def estimate(
     """Return a statistic of sample means with a 95 % interval over samples and over models.
 
     The variance is that over samples (delete one) plus that over models (delete a group), minus what both contain: the
-    noise that is independent for every (model, sample). It is at least the larger of the two. A bootstrap over models
-    fails where the statistic is a maximum over thresholds: repeated models fake separation. For ε, the percentile
-    interval of a perfect method covers half of the time instead of 95 %. Sources: Efron and Stein 1981; Owen 2007 for
-    the two-way decomposition.
+    noise that is independent for every (model, sample). It is at least the larger of these two variances. A bootstrap
+    over models would fail where the statistic is a maximum over thresholds, because repeated models fake separation:
+    for ε of a perfect method, its 95 % percentile interval covers half of the time. Sources: Efron and Stein 1981; Owen
+    2007 for the two-way decomposition.
 
     Parameters
     ----------
@@ -104,7 +104,8 @@ def pseudo_values(
     """Return a statistic of the means over n samples, and the pseudo-value of each sample: n times the statistic minus
     n − 1 times the statistic without the sample.
 
-    Both are computed in each fold: fold 0 has all models, each other fold lacks one group of them.
+    The statistic and the pseudo-values are computed in each fold: fold 0 has all models, each other fold lacks one
+    group of models.
 
     Parameters
     ----------
@@ -143,8 +144,8 @@ def group_values(
     A sample's influence on one group is its pseudo-value in all models, plus how that pseudo-value changes without the
     group (two jackknives, Efron and Stein 1981). For a mean over groups and samples this is exactly the value that is
     averaged. In a two-way jackknife, the mean of pseudo-values over groups is corrected for bias. Where a statistic
-    jumps as models are left out (the best of many thresholds), this mean carries groups times the noise. Here samples
-    add their influence on the statistic itself.
+    jumps as models are left out (the best of many thresholds), this mean carries groups times the noise. In this
+    function the mean over groups has no such correction, and samples add their influence on the statistic itself.
 
     Parameters
     ----------

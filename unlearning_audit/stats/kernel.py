@@ -55,8 +55,8 @@ def discrepancy(*, kernel: Kernel, x: Places, y: Places) -> float:
 def p_value(*, kernel: Kernel, x: Places, y: Places, rng: np.random.Generator, draws: int) -> float:
     """Return the permutation p-value of the hypothesis that two groups of points come from one distribution.
 
-    It is (1 + the number of draws whose MMD is at least as large)/(1 + ``draws``), which is exact for any number of
-    points.
+    The p-value is (1 + the number of draws whose MMD is at least that of the two groups)/(1 + ``draws``), which is
+    exact for any number of points. MMD is the maximum mean discrepancy.
 
     Parameters
     ----------

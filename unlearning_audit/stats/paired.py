@@ -274,9 +274,9 @@ def distances(
 ) -> Distances:
     """Return the means of K numbers per model over units, with their joint error.
 
-    Units count equally, within a unit its splits, within a split its models. The K numbers may be of several methods.
-    Then the models at one index must share unit and split, and, if several models repeat a split, their original. A
-    difference between two methods is then ``distances(...).combined([1, -1])``.
+    Units count equally, within a unit its splits, within a split its models. If the K numbers are of several methods,
+    the models at one index must share unit and split, and, if several models repeat a split, their original. A
+    difference between two methods is ``distances(...).combined([1, -1])``.
 
     Parameters
     ----------
@@ -291,8 +291,8 @@ def distances(
     split : int [models], optional
         The split of each model. Models of one unit and one split repeat each other; by default all models of a unit do.
     imagined : float [K, models, k], optional
-        The influence of imaginary samples, added so that no variance is 0 by chance (``stats.mean_influence``). It is
-        reduced as much as averaging reduces the variance of real samples (``crossed.with_imagined``).
+        The influence of imaginary samples, added so that no variance is 0 by chance (``stats.mean_influence``). This
+        influence is reduced as much as averaging reduces the variance of real samples (``crossed.with_imagined``).
 
     Returns
     -------

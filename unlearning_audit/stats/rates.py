@@ -39,8 +39,8 @@ def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask 
     split, block : int [models]
         The split and the block of each model; models that share both are repeats of one another.
     less : bool [models, samples], optional
-        Which samples are a hit in another population of models, whose rate is subtracted. Its i-th model is compared
-        with the i-th of the first as a pair, on the same samples.
+        Which samples are a hit in other models, whose rate is subtracted. The i-th of these models is compared with the
+        i-th model of ``hit`` as a pair, on the same samples.
 
     Returns
     -------

@@ -84,7 +84,7 @@ def _usable_targets(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     """Return score, positive and negative of the targets that have both kinds of samples, float64 [targets, samples]
     each, and the pair of splits of each target, int [targets], or None.
 
-    Returns the reason instead if the test could not be run, or no target has both kinds.
+    If the test could not be run, or no target has both kinds, return the reason in their place.
     """
     usable = test.positive.any(axis=1) & test.negative.any(axis=1)
     if test.missing or not usable.any():
@@ -155,9 +155,9 @@ def tpr_at(score: Matrix, positive: Matrix, negative: Matrix, *, fpr: float) -> 
     """Return the TPR of each model at ``fpr``, or the reason where all negatives together are too few.
 
     Each model has a threshold of its own. If the negatives of one model are too few for that, one threshold serves all
-    models. Then a model's number is its own TPR minus what its own excess of false alarms over ``fpr`` has added to it.
-    So the numbers of models vary as their pooled TPR does. Optimism is how much too high a TPR is expected to be,
-    because the negatives that set its threshold are few.
+    models. With one threshold, a model's number is its own TPR minus what its own excess of false alarms over ``fpr``
+    has added to it, so that the numbers of models vary as their pooled TPR does. Optimism is how much too high a TPR is
+    expected to be, because the negatives that set its threshold are few.
 
     Parameters
     ----------

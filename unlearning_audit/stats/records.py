@@ -37,12 +37,12 @@ def conformal(*, score: Float[np.ndarray, "records"], heldout: Vector) -> Float[
 
 
 def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[np.ndarray, "records"]:
-    """Return which records are recognised, bool [records]: a list with an expected share of at most ``rate`` of false
-    ones.
+    """Return which records are recognised, bool [records]: a list of which an expected share of at most ``rate`` is
+    false.
 
     An empty list counts as a share of 0, so if no record is recognisable, the list is empty with probability 1 −
-    ``rate``. The procedure is that of Benjamini and Hochberg 1995. It holds for conformal p-values, which depend on
-    each other through the held-out scores (Bates et al. 2023).
+    ``rate``. The procedure, by Benjamini and Hochberg 1995, holds for conformal p-values, which depend on each other
+    through the held-out scores (Bates et al. 2023).
 
     Parameters
     ----------

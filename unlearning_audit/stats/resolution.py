@@ -187,9 +187,9 @@ def least_distance(*, components: Components, design: Design, chance: Components
 def room_needed(*, components: Components, design: Design) -> float:
     """Return how far inside its margin a distance must lie for a study of this ``design`` to show it equivalent.
 
-    This is by two one-sided tests at 1 − `LEVEL` each, with `POWER`. With a distance of 0 both tests may fail, so each
-    gets half of the missing power. Where the distance is not 0, only one test may fail; it gets half of the missing
-    power too, which is cautious.
+    Equivalence is shown by two one-sided tests at 1 − `LEVEL` each, with `POWER`. With a distance of 0 both tests may
+    fail, so each gets half of the missing power. Where the distance is not 0, only one test may fail. That test still
+    gets only half of the missing power, which is cautious.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ def placements(*, score: Vector, positive: Flags, weight: Vector | None = None) 
     the share that it is ordered rightly with; ties count half.
 
     For a positive it is the share of negatives with a lower score, for a negative the share of positives with a higher
-    one. Both average to the AUC. Source: DeLong et al. 1988.
+    score. The values of positives average to the AUC, and so do the values of negatives. Source: DeLong et al. 1988.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def cut_at_fpr(*, negative_score: Vector, fpr: float, weight: Vector | None = No
 def unresolved(*, negatives: float, fpr: float) -> str:
     """Return the reason why the TPR at ``fpr`` cannot be given, or "" if it can.
 
-    It cannot be given if ``fpr`` allows less than one false positive among the negatives, whose number, ``negatives``,
-    may be fractional.
+    The TPR cannot be given if ``fpr`` allows less than one false positive among the negatives, whose number,
+    ``negatives``, may be fractional.
     """
     if fpr * negatives >= 1 - 1e-9:
         return ""

@@ -34,7 +34,7 @@ def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) 
     """Return p-values of K numbers adjusted for choosing the largest, float64 [K].
 
     The adjusted p-value of a number is the probability that the largest |deviation| of all K reaches the one to which
-    the number's own p-value belongs. It never exceeds Bonferroni's, which it equals where there are too few draws.
+    the number's own p-value belongs. It never exceeds Bonferroni's p-value, which is taken where draws are too few.
     Source: Westfall and Young 1993, single step.
 
     Parameters
@@ -56,7 +56,7 @@ def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) 
 def level_of_each(*, largest: Float[np.ndarray, "draws"], count: int, level: float) -> float:
     """Return the level that each of ``count`` intervals needs so that all hold together at ``level``.
 
-    It is at least ``level``, and at most Bonferroni's.
+    The level is at least ``level``, and at most the level of Bonferroni's correction.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ def advantage(*, score: Matrix, forget: Matrix, heldout: Matrix, share: float = 
 
     Influence: a forgotten sample adds to the share of forgotten samples above the threshold. A held-out sample adds to
     the share of held-out samples above it, times the slope of the ROC curve there. The slope is the mean over models,
-    because that of one model rests on few samples. It is at least 1, the slope under a random draw. So a sample that is
-    forgotten in one split and held out in the other has two influences that partly cancel.
+    because that of one model rests on few samples. The slope is taken as at least 1, the slope under a random draw. So
+    a sample that is forgotten in one split and held out in the other has two influences that partly cancel.
 
     Imaginary samples: if forgotten or held-out samples vary less than under a random draw (`variance_by_chance`), an
     imaginary sample has the rest of the variance. Few or no samples above the threshold hardly show how many there
@@ -77,8 +77,9 @@ def variance_by_chance(*, heldout: int, share: float) -> tuple[float, float]:
     """Return the variance, under a random draw, of what one forgotten sample adds to the share above the threshold, and
     the covariance of what two forgotten samples add.
 
-    Of n scores, the i-th largest is exceeded by one other score with probability i/(n + 1), and by two with i·(i +
-    1)/((n + 1)·(n + 2)). One exceeds it and the other the next largest with probability i·(i + 2)/((n + 1)·(n + 2)).
+    The i-th largest of n scores is exceeded by one further score with probability i/(n + 1), and by two further scores
+    with probability i·(i + 1)/((n + 1)·(n + 2)). Of two further scores, the first exceeds the i-th and the second the
+    (i + 1)-th largest with probability i·(i + 2)/((n + 1)·(n + 2)).
 
     Parameters
     ----------
