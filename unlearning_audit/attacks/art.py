@@ -76,19 +76,20 @@ def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
 def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator) -> np.ndarray:
     """Return the numbers of the rows from which ART learns, int64 [rows], members before non-members.
 
-    At most ``options.rows`` of either side are taken and, if ``options.balanced``, at most as many as the smaller side
-    has. If a side has more, they are drawn at random; otherwise they keep their order.
+    At most ``options.rows`` members and at most as many non-members are taken. If ``options.balanced``, no more of
+    either kind are taken than there are of the rarer one. Of a kind that has more rows, some are drawn at random; a
+    kind that is taken whole keeps its order.
 
     Parameters
     ----------
     member
         bool [n]: which rows of the shadow models are members.
     """
-    sides = [np.flatnonzero(member), np.flatnonzero(~member)]
-    most = min(map(len, sides)) if options.balanced else max(map(len, sides))
+    kinds = [np.flatnonzero(member), np.flatnonzero(~member)]
+    most = min(map(len, kinds)) if options.balanced else max(map(len, kinds))
     if options.rows:
         most = min(most, options.rows)
-    return np.concatenate([side if len(side) <= most else rng.permutation(side)[:most] for side in sides])
+    return np.concatenate([kind if len(kind) <= most else rng.permutation(kind)[:most] for kind in kinds])
 
 
 def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, options: Options) -> Any:

@@ -31,7 +31,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, squared_norms: np.n
     y
         int [samples] or [models, samples]: labels.
     shadow
-        Logits, labels and the same signal of models with known members, on which the attack learns.
+        Logits, labels and squared gradient norms of models with known members, on which the attack learns.
     squared_norms
         float64 [models, samples]: the squared norm of each sample's gradient by the audited models.
     """

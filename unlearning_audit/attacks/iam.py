@@ -30,7 +30,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray,
     y
         int [samples] or [models, samples]: labels.
     shadow
-        Logits, labels and the same signals of models with known members, on which the attack learns.
+        Logits, labels, ``before`` and ``reference_logp`` of models with known members, on which the attack learns.
     before
         float64 [models, samples]: φ of the audited models before unlearning.
     reference_logp
@@ -60,8 +60,8 @@ def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, s
     weight of a centre is the next value of α.
 
     The published code (iam_score.py) takes its "fixed variance" of the mean signal over shadow models and samples
-    together. By default it uses a Gumbel distribution of −log(.01 − log(p + 1e-5)). This function equals its variant
-    ``p_IPapprox_carlogi_simp`` only with one shadow model.
+    together. By default that code uses a Gumbel distribution of −log(.01 − log(p + 1e-5)). This function equals the
+    variant ``p_IPapprox_carlogi_simp`` of that code only with one shadow model.
 
     Parameters
     ----------

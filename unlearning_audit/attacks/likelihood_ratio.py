@@ -9,8 +9,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return as the score how much more likely φ is for members than for non-members of the label's class: the
     difference of two normal log-densities. The decision is whether it exceeds 0.
 
-    The centre of a class is its median; the standard deviation is pooled over the classes of a side. Classes with fewer
-    than two members or non-members have the median of all classes.
+    The centre of a class is its median; the standard deviation is pooled over classes, of members and of non-members
+    separately. Classes with fewer than two members or non-members have the median of all classes.
 
     Parameters
     ----------
@@ -23,11 +23,11 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """
     classes = logits.shape[-1]
     rows = signals.statistics(signals.phi, shadow, classes=classes)
-    sides = (rows.member, ~rows.member)
+    kinds = (rows.member, ~rows.member)
     # Which classes have two members and two non-members.
-    enough = np.min([np.bincount(rows.label[side], minlength=classes) for side in sides], axis=0) >= 2
+    enough = np.min([np.bincount(rows.label[kind], minlength=classes) for kind in kinds], axis=0) >= 2
     label, phi = signals.labels(logits, y), signals.per_model(signals.phi, logits, y)
-    fits = [_fit(rows.value[side], rows.label[side], enough) for side in sides]
+    fits = [_fit(rows.value[kind], rows.label[kind], enough) for kind in kinds]
     log_p_member, log_p_nonmember = (density.gaussian(phi, centre[label], spread) for centre, spread in fits)
     value = log_p_member - log_p_nonmember
     return value, value > 0
@@ -42,8 +42,8 @@ def _fit(phi: np.ndarray, label: np.ndarray, enough: np.ndarray) -> tuple[np.nda
     phi, label
         float [n] and int [n]: φ and label of each member, or of each non-member.
     enough
-        bool [classes]: the classes whose centre (median) and mean are their own; the other classes have the centre and
-        mean of all rows.
+        bool [classes]: the classes whose centre (median) and mean are their own; all other classes have the centre and
+        the mean of all rows.
     """
     centre, residual = np.full(len(enough), np.median(phi)), phi - phi.mean()
     for number in np.flatnonzero(enough):

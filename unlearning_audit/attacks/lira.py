@@ -17,11 +17,12 @@ NEEDS = "same_samples"
 
 
 class Options(Settings):
-    """``mode``: ``online`` compares in with out; ``offline`` tests against out alone, one-sided as in the paper, and
-    ``offline_density`` takes how unlikely phi is under out, on either side, as TensorFlow Privacy and LeakPro do;
-    ``spread`` of the Gaussians: of each sample, pooled ``within`` samples, or ``global`` over all values
-    of a side (the published "fixed variance"), always in from in and out from out; ``minimum``: shadow models that
-    a sample needs on a side; ``false_positive_rate``: the level of the offline decision.
+    """Shadow models that were trained on a sample are "in", those that were not are "out". ``mode``: ``online``
+    compares in with out; ``offline`` tests against out alone, one-sided as in the paper, and ``offline_density`` takes
+    how unlikely phi is under out, whether high or low, as TensorFlow Privacy and LeakPro do; ``spread`` of the
+    Gaussians: of each sample, pooled ``within`` samples, or ``global`` over all values (the published "fixed
+    variance"), for in and for out separately; ``minimum``: how many in models, and out models, a sample needs;
+    ``false_positive_rate``: the level of the offline decision.
     """
 
     mode: Literal["online", "offline", "offline_density"] = "online"
@@ -36,8 +37,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -
     z-value of φ under out; for offline_density minus the log-density under out.
 
     The decision online is whether the ratio exceeds 0. Offline it is a test at ``false_positive_rate``: one-sided of
-    the z-value, two-sided for the density. Raises ValueError for samples with fewer than ``minimum`` shadow models on a
-    needed side, and for an audited model that is also a shadow model.
+    the z-value, two-sided for the density. Raises ValueError for samples with fewer than ``minimum`` out models or,
+    online, in models, and for an audited model that is also a shadow model.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, t
     y
         int [samples] or [models, samples]: labels.
     shadow
-        Logits, labels and the same signal of models with known members, on which the attack learns.
+        Logits, labels and ``tokens`` of models with known members, on which the attack learns.
     tokens
         float64 [models, samples, tokens, 4]: four numbers of each token by the audited models, log p first.
     """

@@ -21,8 +21,8 @@ class Options(Settings):
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, tokens: np.ndarray) -> Score:
     """Return as the score the mean of the lowest (log p − μ)/σ of a text's tokens, the share ``options.share`` of its
-    scored ones. Here μ and σ are mean and standard deviation of log p over the vocabulary. The decision is whether the
-    score reaches the threshold learned on the shadow models.
+    scored ones. μ and σ are mean and standard deviation of log p over the vocabulary. The decision is whether the score
+    reaches the threshold learned on the shadow models.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, t
     y
         int [samples] or [models, samples]: labels.
     shadow
-        Logits, labels and the same signal of models with known members, on which the attack learns.
+        Logits, labels and ``tokens`` of models with known members, on which the attack learns.
     tokens
         float64 [models, samples, tokens, 4]: log p, μ, σ and rank of each token by the audited models.
     """
@@ -50,7 +50,8 @@ def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     """Return the Min-K %++ score of each text, float64 [...]: the mean of the lowest share `SHARE` of its tokens' (log
     p − μ)/σ.
 
-    Unlike `score`, which raises σ to `SMALLEST`, it leaves out tokens with σ = 0. NaN for a text without tokens.
+    Tokens with σ = 0 are left out, whereas the attack (`score`) raises their σ to `SMALLEST`. NaN for a text without
+    tokens.
 
     Parameters
     ----------

@@ -11,8 +11,8 @@ NEEDS = "neighbours"
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, neighbours: np.ndarray) -> Score:
-    """Return as the score the mean log p of a text's scored tokens minus the mean of that number over its neighbours.
-    The decision is whether it reaches the threshold learned on the shadow models.
+    """Return as the score the mean log p of a text's scored tokens minus the average over its neighbours of their mean
+    log p. The decision is whether the score reaches the threshold learned on the shadow models.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, neighbours: np.ndar
     y
         int [samples] or [models, samples]: labels.
     shadow
-        Logits, labels and the same signal of models with known members, on which the attack learns.
+        Logits, labels and ``neighbours`` of models with known members, on which the attack learns.
     neighbours
         float64 [models, samples, views]: the mean log p of each neighbour's tokens by the audited models, NaN where a
         sample has fewer neighbours.

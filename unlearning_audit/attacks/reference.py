@@ -16,7 +16,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, reference_logp: np.
     decision is whether it reaches the threshold learned on the shadow models.
 
     For a language model, log p is the mean over scored tokens. Raises ValueError if no sample was left unseen by two
-    shadow models, because each of the two needs the other to compare with.
+    shadow models: the mean for one shadow model is taken over other shadow models.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, reference_logp: np.
     y
         int [samples] or [models, samples]: labels.
     shadow
-        Logits, labels and the same signal of models with known members, on which the attack learns.
+        Logits, labels and ``reference_logp`` of models with known members, on which the attack learns.
     reference_logp
         float64 [models, samples]: the mean that is subtracted for each audited model.
     """

@@ -17,11 +17,12 @@ NEEDS = "same_samples"
 
 
 class Options(Settings):
-    """``mode``: p(x) from in and out models (``online``), or from out models and ``a`` alone (``offline``);
-    ``gamma``: by which factor x must dominate z; ``z``: ``others``, every other sample, or ``population``, the
-    samples that no shadow model was trained on; ``minimum``: shadow models that a sample needs on a
-    side; ``beta``: the share of dominated z from which on the decision is "member", or ``learned`` on the
-    shadow models, each of them scored by the others (which takes one more of them on either side).
+    """Shadow models that were trained on a sample are "in", those that were not are "out". ``mode``: p(x) from in and
+    out models (``online``), or from out models and ``a`` alone (``offline``); ``gamma``: by which factor x must
+    dominate z; ``z``: ``others``, every other sample, or ``population``, the samples that no shadow model was trained
+    on; ``minimum``: how many out models, and online in models, a sample needs; ``beta``: the share of dominated z from
+    which on the decision is "member", or ``learned`` on the shadow models, each of them scored by the others (which
+    takes one more in model and one more out model).
     """
 
     mode: Literal["online", "offline"] = "online"
@@ -35,10 +36,11 @@ class Options(Settings):
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -> Score:
     """Return as the score the share of other samples z that the sample x dominates, float64 [models, samples] in [0,
     1]. x dominates z if p(x|model)/p(x) is at least ``gamma`` times p(z|model)/p(z). The decision is whether the score
-    reaches ``beta``. For ``learned`` that is the best threshold on the shadow models, each scored by the others.
+    reaches ``beta``. If ``beta`` is "learned", the score must reach the best threshold on the shadow models, each of
+    which is scored by all others.
 
-    Raises ValueError for samples with fewer than ``minimum`` shadow models on a needed side, for ``z: population``
-    without such samples, and for an audited model that is also a shadow model.
+    Raises ValueError for samples with fewer than ``minimum`` shadow models that were not, or online that were, trained
+    on them; for ``z: population`` if every sample was trained on; and for an audited model that is also a shadow model.
 
     Parameters
     ----------
@@ -83,17 +85,18 @@ def prior(
     Raises
     ------
     ValueError
-        For samples with fewer than ``minimum`` models on a needed side.
+        For samples with fewer than ``minimum`` out models or, online, in models.
     """
     per_sample.require_models(nonmember, minimum=options.minimum, side="non-member", leave_out=leave_out)
     out = per_sample.mean(p, nonmember, leave_out=leave_out)
     if options.mode == "offline":
         value = 0.5 * (1 + options.a) * out + 0.5 * (1 - options.a)
     else:
-        both_sides = np.logical_or(~nonmember.all(axis=0), options.z == "others")
-        per_sample.require_models(member[:, both_sides], minimum=options.minimum, side="member", leave_out=leave_out)
+        # Samples that no shadow model was trained on have no in models; `z: population` allows them.
+        with_in = np.logical_or(~nonmember.all(axis=0), options.z == "others")
+        per_sample.require_models(member[:, with_in], minimum=options.minimum, side="member", leave_out=leave_out)
         with np.errstate(invalid="ignore"):  # of samples that nobody saw
-            value = np.where(both_sides, 0.5 * (out + per_sample.mean(p, member, leave_out=leave_out)), out)
+            value = np.where(with_in, 0.5 * (out + per_sample.mean(p, member, leave_out=leave_out)), out)
     return np.maximum(value, np.finfo(np.float64).tiny)  # keeps the ratio finite where every p rounds to 0
 
 

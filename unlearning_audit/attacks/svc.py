@@ -36,9 +36,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     from sklearn.svm import SVC
 
     examples = signals.statistics(confidence, shadow, classes=logits.shape[-1])
-    sides = [examples.value[examples.member], examples.value[~examples.member]]
-    count = min(options.rows, *map(len, sides))
-    drawn = np.concatenate([rng.permutation(side)[:count] for side in sides])  # members first
+    kinds = [examples.value[examples.member], examples.value[~examples.member]]
+    count = min(options.rows, *map(len, kinds))
+    drawn = np.concatenate([rng.permutation(kind)[:count] for kind in kinds])  # members first
     model = SVC(C=options.c, gamma=1.0, kernel="rbf").fit(drawn[:, None], np.arange(2 * count) < count)
     # On [0, 1] the decision function equals a polynomial of degree 40 to 1e-12: 41 evaluations instead of one per row.
     distance = Chebyshev.interpolate(lambda p: model.decision_function(p[:, None]), 40, domain=[0, 1])

@@ -20,7 +20,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, tokens: np.ndarray,
     y
         int [samples] or [models, samples]: labels.
     shadow
-        Logits, labels and the same signals of models with known members, on which the attack learns.
+        Logits, labels, ``tokens`` and ``compressed`` of models with known members, on which the attack learns.
     tokens
         float32 [models, samples, tokens, 4]: four numbers of each token by the audited models, log p first.
     compressed

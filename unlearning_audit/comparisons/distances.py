@@ -38,7 +38,7 @@ GIVEN = "given that retrained models have a standard deviation of"
 EXACT = "exact test of the coins alone, not corrected for methods and metrics: p ="
 #: Remark on a utility that is far below that of retrained models, and may be so by chance.
 UNSURE = "far worse than retrained models, but these may vary as much themselves"
-#: Remark on a number where both sides lie at one end of its range.
+#: Remark on a number where the method and retraining both lie at one end of its range.
 SATURATED = "method and retraining lie at the {} of this number's range, where it cannot show that models are alike"
 FAR_SIDE = "forgotten samples look less familiar than samples never seen"
 
@@ -192,7 +192,7 @@ class Read:
         rule, reference = self.contrast.audited.rule, self.contrast.reference
         if reference is None or not rule.deciding or rule.chance == OF_RETRAINED:
             return ""
-        # One entry if both sides lie at the same end of the range; "" for a side that lies at neither.
+        # One entry if the method and retraining lie at the same end of the range; "" for one that lies at neither end.
         ends = {_nearby_end(effect, self.chosen) for effect in (self.contrast.audited, reference)}
         return SATURATED.format(*ends) if len(ends) == 1 and "" not in ends else ""
 
@@ -205,7 +205,7 @@ class Read:
     def components_by_chance(self) -> Components:
         """Return the variance components that the distance which stands for all attacks would have if the method were
         retraining, widened by the factor that a test of several attacks demands."""
-        if self.chance is self.numbers:  # `with_errors_by_chance` returned them unchanged
+        if self.chance is self.numbers:  # `with_errors_by_chance` returned the numbers unchanged
             variances = self.components
         elif self.contrast.audited.rule.chance == OF_SAMPLES:  # only the draw of samples varies
             variances = replace(self.components, of_samples=True)

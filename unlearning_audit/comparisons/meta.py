@@ -72,7 +72,7 @@ SEEDS = ("pair", "model")
 #: With fewer pairs of splits, or models, the variation of differences is not estimated.
 SEEDS_OF_POWER = 3
 
-#: The axes along which monotonicity and agreement are measured.
+#: The settings over whose values monotonicity (budget) and agreement (size) are measured.
 BUDGET, SIZE = "epsilon", "size"
 
 #: Metric, role and pair of the row of a method's loss of test accuracy; without a pair, it is of all pairs together.
@@ -238,7 +238,7 @@ def _agreements_of_metrics(records: list[Record], compared: dict[str, Compared],
 def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> Iterator[tuple[str, Estimate]]:
     """Yield (name of a property, Estimate) for each property of one metric that the results of one scenario can show.
 
-    Grounding, separation and power need a scenario without axes (budgets or sizes).
+    Grounding, separation and power need a scenario in which neither the budget nor the size varies.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> 
     tables = [(dict(place), t) for place, t in _tables_by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS).items()]
     of_all_seeds = [(place, table) for place, table in tables if not place.keys() & set(SEEDS)]
     of_one_seed = [table for place, table in tables if len(place) == 1 and place.keys() <= set(SEEDS)]
-    if [place for place, _ in of_all_seeds] == [{}]:  # no axes
+    if [place for place, _ in of_all_seeds] == [{}]:  # neither budget nor size varies
         ((_, table),) = of_all_seeds
         yield "grounding", grounding(metric, table)
         yield "separation", separation(metric, table)
@@ -276,20 +276,20 @@ def _tables_by_place(
     """Return the methods' rows for each combination of values of ``axes`` and ``seeds``: (name, value) pairs → method →
     row.
 
-    The key has no pair for an axis or seed that is not fixed in these rows.
+    The key has no pair for a setting or a seed that is not fixed in these rows.
 
-    Of several rows of a method in one combination, the one that the fewest other axes and fields narrow down is kept,
-    because it is the most general; of equal ones the last.
+    Of several rows of a method in one combination, the one that the fewest further settings and fields narrow down is
+    kept, because it is the most general; of equally general ones the last.
 
     Parameters
     ----------
     axes
-        Names of the study's axes, such as the budget.
+        Names of settings that the study varies, such as the budget.
     seeds
         Fields of a row that tell splits or models apart.
     """
     tables: dict[tuple[Any, ...], Table] = defaultdict(dict)
-    fewest: dict[tuple[Any, ...], int] = {}  # how many other axes and fields the row that is kept has
+    fewest: dict[tuple[Any, ...], int] = {}  # how many further settings and fields the row that is kept has
     for record, row in records:
         of_axes = sorted((name, value) for name, value in record.axes.items() if name in axes)
         place = (*of_axes, *((name, value) for name, value in row.place if name in seeds))
@@ -358,9 +358,9 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
     """Return the share of the pairs of methods that a metric distinguishes, each at an error rate of 5 %.
 
     If two methods have values in at least three of the tables ``seeds``, the test is Student's t on the differences, so
-    that what methods share cancels. Otherwise the limit is 1.96 standard errors of a difference of two independent
-    numbers, which is too wide. Pairs of methods with neither such values nor intervals are skipped; the result is NaN,
-    with the reason, if all pairs are. The control of retraining is left out.
+    that what methods share cancels. For other pairs of methods the limit is 1.96 standard errors of a difference of two
+    independent numbers, which is too wide. Pairs of methods with neither enough values nor intervals are skipped. The
+    result is NaN, with the reason, if all pairs are skipped. The control of retraining is left out.
 
     Parameters
     ----------

@@ -366,7 +366,7 @@ def pool_size(*, units: int, per_unit: float, distinct: int) -> float:
     Each of the ``units`` draws ``per_unit`` samples anew, and ``distinct`` different ones were drawn. N is the solution
     of distinct = N·(1 − (1 − per_unit/N)^units), whose right side is the expected number of different samples.
     """
-    if distinct >= units * per_unit * (1 - 1e-9):
+    if distinct >= units * per_unit * (1 - 1e-9):  # no sample was drawn twice, in spite of rounding
         return np.inf
     low, high = float(distinct), 1e12
     for _ in range(STEPS):  # bisection of the logarithm of N

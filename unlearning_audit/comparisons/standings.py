@@ -56,8 +56,8 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
 def distances_in_margins(contrasts: dict[str, Contrast], margins: dict[str, float]) -> Distances:
     """Return the distances of methods from retraining in units of their margins, with their joint error.
 
-    A distance below retraining is measured by the margin on that side, which is negative, so that all results are
-    positive.
+    A negative distance is divided by the far end of the margin, which is negative, a positive one by the near end. So
+    all results are positive.
 
     Parameters
     ----------

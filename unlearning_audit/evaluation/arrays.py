@@ -187,8 +187,8 @@ class Membership(Stored):
         return trained, copies
 
     def unlearning_seeds(self) -> list[int]:
-        """Return one seed per model. It is the model's own seed, but copies of one original get different ones, and so
-        do the second and later requests of a sequence."""
+        """Return the seed of each model's unlearning. It is the model's own seed, with two exceptions: copies of one
+        original get different seeds, and the second and later requests of a sequence get further seeds."""
         seeds = self.seed.tolist()
         if self.replicate is not None:
             seeds = [seed_of(seed, "replicate", number) for seed, number in zip(seeds, self.replicate, strict=True)]

@@ -136,7 +136,7 @@ class Group:
     @property
     def sample_logits(self) -> np.ndarray:
         """Return the logits on up to `likeness.SAMPLES` evenly spaced samples, float32 [models, rows, classes]. These
-        suffice to tell models apart, and no others are read from the files."""
+        samples suffice to tell models apart, and no other samples are read from the files."""
         return self.logits(likeness.evenly(np.arange(len(self.cohort.data.y))))
 
     def phi(self, rows: np.ndarray | None = None) -> np.ndarray:
@@ -147,8 +147,8 @@ class Group:
         return self.outputs.phi(self.labels if rows is None else self.labels[..., rows], self.models, rows)
 
     def same_samples(self, other: "Group") -> bool:
-        """Return whether both groups have the same samples: groups of one cohort do, others if they have the same
-        labels in the same order."""
+        """Return whether both groups have the same samples. Groups of one cohort have; groups of two cohorts are taken
+        to have them if they have the same labels in the same order."""
         return self.cohort is other.cohort or np.array_equal(self.cohort.data.y, other.cohort.data.y)
 
     def differing_mask(self, other: "Group") -> str:

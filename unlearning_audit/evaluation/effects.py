@@ -88,7 +88,7 @@ class DecisionRule:
                 )
 
     def without_draw(self) -> "DecisionRule":
-        """Return the rule for samples that are not a random draw.
+        """Return the decision rule for samples that are not a random draw.
 
         A rule that depends on the draw loses its ``ideal``, so that retrained models replace it, and its ``chance``
         becomes "itself", because the number no longer varies by the draw only. Any other rule is unchanged.
@@ -109,8 +109,8 @@ class Effect(Stored):
     influence
         float [K, models, rows]: the influence of each sample on a value; 0 where a model has no value for the sample.
     imagined
-        float64 [K, models, k]: the influence of imaginary samples on a value. They give an interval a width even if all
-        samples are alike.
+        float64 [K, models, k]: the influence of imaginary samples on a value. Imaginary samples give an interval a
+        width even if all samples are alike.
     unit
         int64 [models]: the unit of each model. Models of different units share nothing but samples.
     split
@@ -223,7 +223,7 @@ def single(
     """
     models = len(value)
     influence = np.zeros((models, 0)) if influence is None else influence
-    # The first axis counts numbers: it is 1 long here.
+    # The first axis counts numbers: with one number it is 1 long, which [None] adds.
     return Effect(
         names=("",), value=value[None], influence=influence[None], unit=np.asarray(unit), rule=rule, latent=latent,
         imagined=np.zeros((1, models, 0)) if imagined is None else imagined[None],

@@ -122,14 +122,14 @@ class Evaluation(Cohort):
 
     @cached_property
     def original(self) -> Targets | None:
-        """Return the models before unlearning, or None if there are none with the same samples."""
+        """Return the models before unlearning, or None if no such models have the samples of the audited ones."""
         group = self.comparable("original")
         return Targets.of(group) if group else None
 
     @cached_property
     def retrained(self) -> Targets | None:
-        """Return the retrained models to compare with, or None if there are none with the same samples. For retraining
-        itself, these are independently retrained models."""
+        """Return the retrained models to compare with, or None if no such models have the samples of the audited ones.
+        For retraining itself, these are independently retrained models."""
         group = self.comparable("retrain")
         return Targets.of(group) if group else None
 
@@ -141,8 +141,8 @@ class Evaluation(Cohort):
 
     @cached_property
     def unlearned(self) -> np.ndarray:
-        """Return the logits after unlearning, float32 [models, samples, classes]. Raises NoAnswerError if there are
-        none."""
+        """Return the logits after unlearning, float32 [models, samples, classes]. Raises NoAnswerError if models have
+        no logits."""
         return self.outputs(self.unlearned_files).logits
 
     @cached_property
@@ -227,8 +227,8 @@ class Evaluation(Cohort):
 
     @property
     def compared_files(self) -> list[str] | None:
-        """Return the files of the retrained models to compare with, or None if there are none. If the retrained models
-        themselves are audited, these are their controls, which are retrained independently."""
+        """Return the files of the retrained models to compare with, or None without such models. If retrained models
+        themselves are audited, return the files of their controls, which are retrained independently."""
         are_retrained = self.retrained_files is not None and self.unlearned_files == self.retrained_files
         return (self.control_files or None) if are_retrained else self.retrained_files
 
@@ -278,8 +278,8 @@ class Evaluation(Cohort):
 
         Both map "original", "unlearned" and "retrained" to models. Only "retrained" may be None: if there are no
         retrained models, or if the defender's do not match the audited models (`unlike`). Raises ValueError if there
-        are no shadow models, if shadow models have other samples than the audited ones, or if the originals of either
-        side are missing or do not match the models that were unlearned from them.
+        are no shadow models, if shadow models have other samples than the audited ones, or if originals, the defender's
+        or the adversary's, are missing or do not match the models that were unlearned from them.
         """
         original, retrained = self.group("original"), self.group("retrain")
         shadow, shadow_original = self.group("shadow"), self.group("shadow_original")
@@ -520,7 +520,7 @@ FAIR = ("swapped", "random")
 
 def unlike(name: str, group: Group | None, other: str, other_group: Group | None) -> str:
     """Return why the models of ``group``, called ``name``, do not match those of ``other_group``, called ``other``,
-    model by model and sample by sample; "" if they do."""
+    model by model and sample by sample; "" if the two match."""
     if group is None or other_group is None:
         return f"there is no {name}/ with logits"
     if not group.same_samples(other_group):

@@ -263,8 +263,9 @@ def _heldout(source: _Source, train: np.ndarray, given: np.ndarray | None) -> np
     """Return the samples that each model never saw, bool [models, samples]: the mask ``given``, which is checked
     against ``train``, or else an inferred one.
 
-    If there are canaries, these are the ones that a model was not trained on. Without canaries, they are the samples
-    that only other models were trained on or, if that leaves a model without any, all that it was not trained on.
+    Inferred held-out samples of a model are the canaries that it was not trained on. Without canaries, they are the
+    samples that only other models were trained on. If a model has no such sample, they are all samples that it was not
+    trained on.
     """
     if given is not None:
         if (given & train).any():
@@ -281,9 +282,9 @@ def _splits_and_blocks(source: _Source, masks: dict[str, np.ndarray]) -> tuple[n
     """Return the split and block of each model, int64 [models] each: from files, or inferred from the memberships,
     ``masks``.
 
-    If they are inferred, models with the same forgotten and held-out samples share a split. If every split has a
-    counterpart whose forgotten samples are its held-out ones and the reverse, the two are a block; otherwise there is
-    one block.
+    If splits are inferred, models with the same forgotten and held-out samples share a split. If every split has a
+    counterpart that swaps its forgotten and held-out samples, the two are a block. If some split has no counterpart,
+    there is one block.
     """
     zeros = np.zeros(len(masks["forget"]), np.int64)
     columns = {name: source.load(name).astype(np.int64) for name in ("split", "block") if name in source}

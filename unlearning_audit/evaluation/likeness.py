@@ -38,8 +38,9 @@ def centred(logits: np.ndarray) -> np.ndarray:
 def distances(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
     """Return the distance of every model from every reference, float64 [models, references].
 
-    It is the root mean square of the difference of their logits, each minus its mean over classes, divided by the
-    standard deviation of the model's logits between samples. A model with constant logits has an infinite distance.
+    The distance is the root mean square of the difference of both models' logits, each minus its mean over classes,
+    divided by the standard deviation of the model's logits between samples. A model with constant logits has an
+    infinite distance.
 
     Parameters
     ----------
@@ -61,12 +62,12 @@ def signs_of_mixing(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str
     """Yield signs that a method mixed up models: ("alike", i, j) and ("was", i, j), where i and j are numbers of
     models.
 
-    "alike", i < j: models i and j answer alike after unlearning, but differed before. Their distance (`distances`)
-    after unlearning is below the share `ALIKE` of their distance before.
+    "alike", i < j: models i and j answer alike after unlearning, but differed before it. Their distance (`distances`)
+    after unlearning is below the share `ALIKE` of their distance before it.
 
-    "was", i ≠ j: model i answers after unlearning as model j did before it, and not as model i did. The distance from i
-    after to j before is below the share `ALIKE` of two others: from i after to i before, and between i and j, both
-    before.
+    "was", i ≠ j: model i answers after unlearning as model j answered before it, and not as model i answered before it.
+    The distance from i after to j before unlearning is below the share `ALIKE` of two distances: from i after to i
+    before, and between i and j, both before.
 
     Pairs in which both models had constant logits before are left out, because they have no distance to compare with.
 

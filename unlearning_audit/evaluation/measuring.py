@@ -140,8 +140,8 @@ def evaluate(key: str, entry: Entry, file: str | None, evaluation: Evaluation, t
 
 def run_metric(key: str, entry: Entry, file: str | None, evaluation: Evaluation) -> dict[str, Any]:
     """Load one metric and run it; return its "rows", its "effects" as verdicts use them, and the lines of "records.csv"
-    that a metric of the library computes. All have Python's numbers instead of NumPy's, and rows and effects are named
-    after ``key``.
+    that a metric of the library computes. Rows and lines hold numbers of Python, not of NumPy; rows and effects are
+    named after ``key``.
 
     Parameters
     ----------

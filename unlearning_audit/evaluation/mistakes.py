@@ -34,13 +34,13 @@ def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
 
 
 def mixture(evaluation: Evaluation, before: Group, after: Group) -> tuple[str, str]:
-    """Check whether a method mixed the models instead of unlearning each alone; return a refusal and a doubt, each a
+    """Check whether a method mixed the models, and did not unlearn each alone; return a refusal and a doubt, each a
     sentence or "".
 
-    A model that answers as another did before unlearning is refused. So are two models with different forget sets that
-    differed before and answer alike now, as only a method that mixed them explains it. Two models with equal forget
-    sets that differed before and answer alike now are a doubt, as they might also come from one seed, which makes
-    intervals too narrow.
+    A model that answers as another one answered before unlearning is refused. Two models with different forget sets
+    that differed before unlearning and answer alike after it are refused, too, because only a method that mixed them
+    explains it. Two models with equal forget sets that differed before and answer alike after it are a doubt: both
+    might also come from one seed, which makes intervals too narrow.
 
     Parameters
     ----------

@@ -31,8 +31,8 @@ def problem(logits: np.ndarray) -> str:
     logits.
 
     ``logits`` float [models, samples, classes], finite. If all values of all models are exact probabilities, the
-    sentence is about all of them. Otherwise models are judged one by one, on about `SAMPLES` evenly spaced samples, and
-    one that gives all samples the same values is not judged.
+    sentence is about all models. If they are not, models are judged one by one, on about `SAMPLES` evenly spaced
+    samples, and a model that gives all samples the same values is not judged.
     """
     step = max(1, logits.shape[1] // SAMPLES)
     models = logits[:, ::step].astype(np.float64)

@@ -13,7 +13,7 @@ def require_models(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool
     minimum
         How many models a sample needs.
     side
-        What the models in the mask are, for the message, such as "members".
+        What the message calls the models in the mask, such as "members".
     leave_out
         Whether each model of the mask is compared with the others only, so that one fewer counts.
     """

@@ -53,12 +53,13 @@ def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
 
 def _wrong_columns(population: Group) -> str:
     """Return a sentence if the columns of a population's logits are in another order than the labels, or if the sign of
-    the logits is wrong; else "". It contains "{names}", which the caller replaces by the names of populations.
+    the logits is wrong; else "". The sentence contains "{names}", which the caller replaces by the names of
+    populations.
 
-    The order is wrong if another one gives the labels of retained samples far more often, both over all samples and on
-    average over classes; the sign is wrong if the smallest logit instead of the largest does. The average over classes
-    is needed because a constant prediction fits one class, however frequent this is. Logits with two labels are not
-    judged, because a method may invert the predictions.
+    The order is wrong if another order predicts the labels of retained samples far more often, both over all samples
+    and on average over classes. The sign is wrong if the class of the smallest logit is the label far more often than
+    the class of the largest. The average over classes is needed because a constant prediction fits one class, however
+    frequent this is. Logits with two labels are not judged, because a method may invert the predictions.
     """
     retained = population.membership.retain
     rows = retained if retained.any() else ~population.membership.forget

@@ -49,7 +49,7 @@ class Row:
     step
         The step of relearning.
     rule
-        The rule of thresholds, or of rounding.
+        How the number was computed where there is a choice, such as "8 answers" or the bits of rounded weights.
     confidence
         The confidence of a bound.
     """
@@ -124,7 +124,7 @@ class Record:
     scenario, protocol, method
         Where the row belongs.
     axes
-        Axis of the study → the label of its value.
+        Name of a setting that the study varies → the label of its value in this scenario.
     row
         The row or the failure.
     """
@@ -151,7 +151,7 @@ FAILED = ("failed", "name", "file", "line", "traceback")
 #: The entry of a failure in the column metric.
 FAILURE = "failed"
 
-#: Columns of the table of a study that say whose row it is, and the prefix of its columns for axes.
+#: Columns of the table of a study that say whose row it is, and the prefix of its columns for settings that it varies.
 OWNER = ("study", "scenario", "protocol", "method")
 AXIS = "axis_"
 
@@ -206,7 +206,7 @@ def read(path: str | Path) -> list[Row | Failure]:
 
 def write_study(path: str | Path, study: str, records: Collection[Record]) -> None:
     """Write the rows of all methods of a study to one csv file. Beside the columns of ``metrics.csv``, it says whose
-    row each is (`OWNER`), and has a column for every axis, such as ``axis_epsilon``."""
+    row each is (`OWNER`), and has a column for every setting that the study varies, such as ``axis_epsilon``."""
     axes = list(dict.fromkeys(AXIS + axis for record in records for axis in record.axes))
     lines = [
         {"study": study, "scenario": record.scenario, "protocol": record.protocol, "method": record.method}
@@ -220,8 +220,8 @@ def write_study(path: str | Path, study: str, records: Collection[Record]) -> No
 def read_study(
     path: str | Path, scenarios: Collection[str] | None = None, metrics: Collection[str] | None = None
 ) -> list[Record]:
-    """Read the rows of a study as `write_study` wrote them, or only those of some ``scenarios`` and ``metrics``. Raises
-    ArtifactError that names the file."""
+    """Read the rows of a study from the csv file that `write_study` wrote; if ``scenarios`` or ``metrics`` are given,
+    only the rows of these. Raises ArtifactError that names the file."""
     accepted = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
 
     def record(line: dict[str, str]) -> Record:

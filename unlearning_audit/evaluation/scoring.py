@@ -205,7 +205,8 @@ def score_by_own_rows(
             learned = np.flatnonzero(member[number] | test)  # the rows from which the attack learns
             logits, y = evaluation.outputs(files).stacked(alone, learned), evaluation.labels_of(alone)[..., learned]
             values = read_signals(evaluation, module, files, alone, learned)
-            inside, outside = (side[learned][None] & known_mask(values) for side in (member[number], test))
+            # [None]: the one model, as masks are [models, rows]
+            inside, outside = (mask[learned][None] & known_mask(values) for mask in (member[number], test))
             shadow = Shadow(logits, y, inside, outside, signals=values)
             rng = generator(seed, "attack", name, form, number)
             columns = score_form(evaluation, name, form, module, settings, shadow, rng, models=alone)

@@ -56,8 +56,8 @@ class Shadow:
     index
         int64 [samples]: the samples of the data to which the columns belong, or None if unknown.
     signals
-        Name → array, for the signals that an attack names in NEEDS (`unlearning_audit.signals`). They are attributes as
-        well: ``shadow.tokens``.
+        Name → array, for the signals that an attack names in NEEDS (`unlearning_audit.signals`). Each signal is an
+        attribute as well: ``shadow.tokens``.
     """
 
     logits: np.ndarray

@@ -122,9 +122,9 @@ class Sampled(Generations):
 def continued_samples(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
     """Return which samples each model continues, int64 [models, rows], filled with −1.
 
-    These are all forgotten and held-out samples, and up to ``most`` of the retained samples and of the test part
-    (``part`` uint8 [samples]). They are drawn by the model's seed alone, so that a model and the one retrained in its
-    place continue the same samples.
+    A model continues all forgotten and held-out samples, and up to ``most`` of the retained samples and of the test
+    part (``part`` uint8 [samples]). Retained and test samples are drawn by the model's seed alone, so that a model and
+    the one retrained in its place continue the same samples.
     """
     roles = {
         "forgotten_or_heldout": (member.forget | member.heldout, None),

@@ -10,8 +10,9 @@ from unlearning_audit.evaluation.shadow import Shadow
 def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, per_class: bool) -> np.ndarray:
     """Return the threshold of each class, float64 [classes]: "member" means value ≥ threshold.
 
-    Each maximises ½(TPR + TNR) over the rows of its class. A class without members or without non-members gets the
-    threshold of all rows together; so does every class if ``per_class`` is false.
+    The threshold of a class maximises ½(TPR + TNR) over the rows of this class. A class without members or without
+    non-members gets the threshold of all rows together. If ``per_class`` is false, every class gets the threshold of
+    all rows.
 
     Parameters
     ----------

@@ -77,11 +77,12 @@ def epsilons(*, unlearned: np.ndarray, retrained: np.ndarray, rule: Rule = "exac
     u_higher = np.median(u, axis=1) >= np.median(r, axis=1)
     u_inner = np.where(u_higher, range_u < range_r, range_u <= range_r)  # whether u is the population of smaller range
     for inner, outer, samples in ((u, r, searched & u_inner), (r, u, searched & ~u_inner)):
-        sides = inner[samples], outer[samples], u_higher[samples] == u_inner[samples]
+        # The last array: whether ``inner`` has the larger median. Then u is inner and higher, or r is both.
+        arrays = inner[samples], outer[samples], u_higher[samples] == u_inner[samples]
         if rule == "exact":
-            epsilon = _exact(*sides, delta)
+            epsilon = _exact(*arrays, delta)
         else:
-            epsilon = np.array([_grid(*sample, delta) for sample in zip(*sides, strict=True)])
+            epsilon = np.array([_grid(*sample, delta) for sample in zip(*arrays, strict=True)])
         result[samples] = np.minimum(epsilon, CAP)
     return result
 
@@ -280,8 +281,8 @@ def _bound(
 def _best_interval(
     positive: np.ndarray, negative: np.ndarray, delta: float, confidence: float
 ) -> tuple[float, float, float]:
-    """Return the largest lower bound on ε over all rules "phi lies in an interval", and the lower and upper end of the
-    best interval.
+    """Return the largest lower bound on ε over all attacks that accept an interval of phi, and the lower and upper end
+    of the best interval.
 
     Ends lie midway between two scores (phi), or are infinite, so that single thresholds are included. Only intervals
     whose first and last score are of positives are compared, because widening one to negatives never makes it better.
@@ -289,7 +290,7 @@ def _best_interval(
     Parameters
     ----------
     positive, negative
-        float [models]: phi of the models that the rule should accept, and of those that it should not.
+        float [models]: phi of the models that the attack should accept, and of those that it should not.
     """
     scores = np.unique(np.concatenate([positive, negative]))
     edges = np.concatenate([[-np.inf], (scores[:-1] + scores[1:]) / 2, [np.inf]])

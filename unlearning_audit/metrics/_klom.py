@@ -24,7 +24,7 @@ _Compared = tuple[np.ndarray, np.ndarray, np.ndarray, str]
 STANDARD = DecisionRule(1, "klom", ideal=0.0, two_sided=False, units="groups of models", coarse=True, draw=False)
 
 
-def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
+def rows(kinds: _null.Kinds, options: _null.Options) -> list[Row]:
     """Return rows of KLOM, which says for each sample how far the φ (log-odds of the label's probability) of unlearned
     models lie from those of retrained ones; [] if models are too few.
 
@@ -36,10 +36,10 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
     The numbers of the verdict follow, with few bins and from as many models as there are: it rests on "klom_over_null",
     the difference of "klom_coarse" and "klom_coarse_null".
     """
-    all_models = compared(sides)
+    all_models = compared(kinds)
     if all_models is None:
         return []
-    audited, reference, control, note = compared(sides, halves=True) or all_models
+    audited, reference, control, note = compared(kinds, halves=True) or all_models
     published = {}
     for name, phi in (("klom", audited), ("klom_null", control)):
         per_sample = _klom_without_groups(phi, reference, options)  # row 0: from all models
@@ -57,7 +57,7 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
     return table(published, models=len(audited)) + table(deciding, models=len(every_audited))
 
 
-def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> dict[str, Effect]:
+def effects(kinds: _null.Kinds, index: np.ndarray, options: _null.Options) -> dict[str, Effect]:
     """Return "klom" → KLOM of unlearned models minus that of retrained ones, both against other retrained models, as an
     effect: a value for each group of models, which a jackknife leaves out together, and the influence of each sample.
 
@@ -66,12 +66,12 @@ def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> di
 
     Parameters
     ----------
-    sides
+    kinds
         φ of unlearned and of retrained models, and of further retrained models or None.
     index
         int64 [samples]: the numbers of the samples.
     """
-    models = compared(sides)
+    models = compared(kinds)
     if models is None:
         return {}
     coarse = _coarse_klom(models, options)
@@ -88,7 +88,7 @@ def _coarse_klom(models: _Compared, options: _null.Options) -> np.ndarray:
     return np.stack([_klom_without_groups(phi, reference, options, **DECIDING) for phi in (audited, control)], axis=1)
 
 
-def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
+def compared(kinds: _null.Kinds, *, halves: bool = False) -> _Compared | None:
     """Return φ, float64 [models, samples], of equally many models of three kinds, and a note on how many these are;
     None if there are fewer than `FEWEST` models of each kind.
 
@@ -97,7 +97,7 @@ def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
 
     Parameters
     ----------
-    sides
+    kinds
         φ of unlearned, of retrained and of further retrained models. If there are no further retrained models (None),
         the retrained models are divided into halves, the second of which serves as further ones. Retraining itself is
         always evaluated like that.
@@ -105,7 +105,7 @@ def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
         Take no more models than half of the retrained ones, so that the numbers of methods and of retraining are
         comparable; without effect if half are fewer than `FEWEST`.
     """
-    unlearned, retrained, independent = sides
+    unlearned, retrained, independent = kinds
     if independent is None:
         models = min(len(unlearned), len(retrained) // 2)
         reference, control = retrained[:models], retrained[models : 2 * models]

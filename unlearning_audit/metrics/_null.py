@@ -11,7 +11,7 @@ from unlearning_audit.metrics import Settings, jackknife
 from unlearning_audit.metrics._epsilon import check_phi, epsilons, points
 
 #: φ of unlearned, of retrained and of further retrained models or None, float64 [models, forget samples] each.
-Sides = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+Kinds = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -28,7 +28,7 @@ class Options(Settings):
 
 
 def with_null(
-    sides: Sides, h: np.ndarray, options: Options, rng: np.random.Generator
+    kinds: Kinds, h: np.ndarray, options: Options, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, int, str]:
     """Return four things: the competition's points H of unlearned models, and the null, which are those of retrained
     models, [1 + groups, samples] each; on how many models of each kind both rest; and a note on how the models were
@@ -38,19 +38,19 @@ def with_null(
 
     Parameters
     ----------
-    sides
+    kinds
         φ of unlearned and of retrained models, and of further retrained models. Without further ones (None), random
         halves of the retrained models are compared.
     h
         H of all unlearned against all retrained models. It is returned unchanged if neither population has more models
         than are compared. If one has more, and always for halves, H is computed anew from as many models of each.
     """
-    unlearned, retrained, independent = sides
-    sizes = [len(phi) for phi in sides if phi is not None]
+    unlearned, retrained, independent = kinds
+    sizes = [len(phi) for phi in kinds if phi is not None]
     epsilon = epsilons_of(options)
     if independent is None:
         models = min(sizes) // 2
-        how = f"random halves, {models} models on each side, mean of {options.splits} splits"
+        how = f"random halves, {models} models on each side, mean of {options.splits} splits"  # sides: the two halves
         return *_points_of_halves(unlearned, retrained, options, rng), models, how
     check_phi(retrained, independent)
     models = min(sizes)

@@ -18,7 +18,7 @@ from unlearning_audit.stats.one_run import Guesses
 #: The confidence alone, which needs no shadow models; the control, which is not an attack.
 PHI, CONTROL = "phi", "random"
 
-#: The fewest pairs from which a rule is learned.
+#: The fewest pairs from which an attack is learned or chosen.
 LEARNABLE = 4
 
 #: Ways to guess that have rows for every single model.

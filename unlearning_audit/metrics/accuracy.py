@@ -148,6 +148,7 @@ def _latent(by_model: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, n
             leads = lead(logits=logits[rows[model]], y=labels[model, rows[model]])
             # The spread has a least value, so that equal leads can be divided by it.
             mean, spread = float(leads.mean()), float(leads.std())
+            # The least spread keeps the quality finite where all leads are equal.
             latent[role].append(mean / max(spread, 1e-9 * max(abs(mean), 1.0)))
     return {role: np.array(values) for role, values in latent.items()}
 

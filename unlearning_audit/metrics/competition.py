@@ -141,7 +141,7 @@ def _with_whole_originals(evaluation: Evaluation, options: Options) -> Options:
     return options.model_copy(update={"groups": groups})
 
 
-def over_null(phi: _null.Sides, index: np.ndarray, options: Options, rng: np.random.Generator) -> dict[str, Effect]:
+def over_null(phi: _null.Kinds, index: np.ndarray, options: Options, rng: np.random.Generator) -> dict[str, Effect]:
     """Return "forgetting_quality_over_null" → F/F₀ as an effect: a value for each group of models, which a jackknife
     leaves out together, and the influence of every sample.
 
@@ -247,7 +247,7 @@ def _share(hit: np.ndarray) -> Estimate:
     return replace(exact, low=max(exact.value - float(below), 0.0), high=min(exact.value + float(above), 1.0))
 
 
-def _null_rows(phi: _null.Sides, h: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
+def _null_rows(phi: _null.Kinds, h: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the rows of F₀ and F/F₀ with intervals. F/F₀ takes F from as many models as F₀.
 
     Without further retrained models, random halves of the retrained ones are compared. With too few unlearned or
@@ -355,13 +355,13 @@ def _quotient(both: np.ndarray, n: int, note: str = "") -> Estimate:
 
 
 def _widened(score: Estimate, factors: list[Estimate]) -> Estimate:
-    """Return the score with an interval widened by those of its ``factors`` RA and TA over samples.
+    """Return the score with an interval widened by the intervals of its ``factors`` RA and TA over samples.
 
     Half-widths are added in squares (Banerjee 1960), because each factor has samples of its own.
     """
     widths = [score.value * (ratio.high / ratio.value - 1) for ratio in factors if ratio.high > ratio.value > 0]
-    sides = score.value - score.low, score.high - score.value
-    below, above = (float(np.linalg.norm([side, *widths])) for side in sides)
+    half_widths = score.value - score.low, score.high - score.value
+    below, above = (float(np.linalg.norm([half_width, *widths])) for half_width in half_widths)
     return replace(score, low=max(score.value - below, 0.0), high=score.value + above)
 
 

@@ -32,7 +32,7 @@ PROTOCOL_MINIMUM = {"models_per_split": 2}
 
 
 class Options(Settings):
-    """``rule``: ``exact`` thresholds or the published ``grid``, as for the metric competition."""
+    """``rule``: whether ε takes ``exact`` thresholds or the published ``grid`` of thresholds."""
 
     rule: Literal["exact", "grid"] = "exact"
 

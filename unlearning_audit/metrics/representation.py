@@ -148,7 +148,7 @@ def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.nda
 
     retained, query = retained.astype(np.float64), query.astype(np.float64)
     centre, spread = retained.mean(axis=0), retained.std(axis=0)
-    retained, query = ((side - centre) / np.where(spread > 0, spread, 1.0) for side in (retained, query))
+    retained, query = ((x - centre) / np.where(spread > 0, spread, 1.0) for x in (retained, query))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # after 1,000 steps nothing moves that a rank could show
         model = LogisticRegression(max_iter=1000).fit(retained, y)

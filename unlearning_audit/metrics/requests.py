@@ -1,6 +1,7 @@
 """Sequences of requests: each request is evaluated by itself, after every one of them. Does forgetting last?
 
-The field ``request`` of a row numbers the request that it is about; the axis request of the scenario counts those made.
+The field ``request`` of a row numbers the request that it is about. The setting ``request`` that a scenario varies
+counts the requests that were made.
 Requests yet to come are evaluated as well. Models still know their samples, so the advantage shows how much there is to
 find.
 """

@@ -51,13 +51,14 @@ def rows(evaluation: Evaluation) -> list[Row]:
 
 
 def forms(overlap: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the three forms of ROUGE-L by name, float64 [models, samples] each, from ``overlap`` [models, samples,
-    3]."""
+    """Return "rouge_recall", "rouge_f1" and "rouge_f1_unstemmed" → ROUGE-L, float64 [models, samples] each, from
+    ``overlap`` [models, samples, 3]."""
     return dict(zip(("rouge_recall", "rouge_f1", "rouge_f1_unstemmed"), np.moveaxis(overlap, -1, 0), strict=True))
 
 
 def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the three forms of ROUGE-L by name, float64 [models, samples] each; NaN where a model was not queried.
+    """Return "rouge_recall", "rouge_f1" and "rouge_f1_unstemmed" → ROUGE-L of the ``answers``, float64 [models,
+    samples] each; NaN where a model was not queried.
 
     Parameters
     ----------

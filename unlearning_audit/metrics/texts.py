@@ -166,7 +166,7 @@ def _rows_against_retrained(
     forget, heldout, lines = published.forget, published.heldout, []
     if MIN_K in columns and MIN_K in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():
         # Samples that are neither forgotten nor held out may be NaN; their values are not used.
-        audited, retrained = (np.nan_to_num(side[MIN_K]) for side in (columns, of_retrained))
+        audited, retrained = (np.nan_to_num(values[MIN_K]) for values in (columns, of_retrained))
         try:
             lines += table({"privleak": privleak.leak(audited, retrained, forget, heldout, **places)})
         except ValueError as error:

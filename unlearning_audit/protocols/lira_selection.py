@@ -55,6 +55,6 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
         raise ValueError(f"random halves need two training samples, the data have {len(order)}; use more data")
     train = np.zeros((2, len(data.y)), bool)
     train[0, order[:half]] = train[1, order[half : 2 * half]] = True
-    seeds = (seed_of(seed, "half", block, side) for side in range(2))
+    seeds = (seed_of(seed, "half", block, half_number) for half_number in range(2))
     heldout = (data.part == 0) & ~train
     return members(block, seeds, train, forget=np.zeros_like(train), heldout=heldout, split=np.arange(2))

@@ -40,8 +40,8 @@ class Options(Settings):
     Vulnerable and protected samples are those of the scenario ``select_from``. ``attack_size`` other samples join each
     model's training (default: half of the remaining samples, as in the paper). ``target_blocks`` and ``shadow_blocks``
     of three models: the audited ones, and the adversary's (paper: 1 and 30). A canary is kept, forgotten and left out
-    in 1/6, 5/12 and 5/12 of the models, balanced over four blocks (600: 100, 250 and 250). It is forgotten together
-    with other samples of the same model, until ``canary_rate`` of the forget set are canaries.
+    in 1/6, 5/12 and 5/12 of the models, balanced over four blocks (600: 100, 250 and 250). A model forgets its canaries
+    together with other samples, so many that ``canary_rate`` of its forget set are canaries.
     """
 
     target_set: Literal["random", "class", "vulnerable", "protected", "vulnerable_and_protected", "canary"] = "random"
@@ -83,7 +83,8 @@ def draw(
     """Return the memberships of the three models of one block.
 
     In each model, a target sample is retained, forgotten or held out (by `roles`). Each model is also trained on other
-    samples, which are drawn for it alone. If the targets are canaries, it forgets some of these as well (`_fillers`).
+    samples, which are drawn for it alone. If the targets are canaries, it also forgets some of its other samples
+    (`_fillers`).
 
     ``weight`` of the memberships is 1 on target samples, the only ones that attacks score.
 

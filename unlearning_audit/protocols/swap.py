@@ -73,8 +73,8 @@ def draw(
         If the data are too few for one sample to forget.
     """
     swapped = []  # of the game's and of the adversary's half: a split (R, F, T), and the same with F and T exchanged
-    for side, half in cut(data, options, seed):
-        r, f, t = split_set(half, data, options, selection, seed, "pair", block, side)
+    for owner, half in cut(data, options, seed):
+        r, f, t = split_set(half, data, options, selection, seed, "pair", block, owner)
         swapped.append([(r, f, t), (r, t, f)])
     return assemble(block, swapped, data, options, seed)
 
@@ -152,11 +152,12 @@ def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, option
         First the splits of the game's models, then the splits of shadow models. Each split is (R, F, T): the numbers of
         retained, forgotten and held-out samples.
     """
-    # For each model: its half (0: game, 1: shadow), the number of its split, (R, F, T), and its number in the split.
+    # For each model: its owner (0: the defender, 1: the adversary), the number of its split, (R, F, T), and its number
+    # in the split.
     plan: list[tuple[int, int, tuple[Any, ...], int]] = []
-    for side, count in enumerate((options.models_per_split, options.shadow_models_per_split)):
-        for number, sets in enumerate(splits[side]):
-            plan += [(side, number, sets, replicate) for replicate in range(count)]
+    for owner, count in enumerate((options.models_per_split, options.shadow_models_per_split)):
+        for number, sets in enumerate(splits[owner]):
+            plan += [(owner, number, sets, replicate) for replicate in range(count)]
     shape = (len(plan), len(data.y))
     train, forget, heldout = (np.zeros(shape, bool) for _ in range(3))
     request = np.zeros(shape, np.int64)  # counted from 1; 0 for samples that are not requested
@@ -167,9 +168,9 @@ def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, option
     if options.sensitivity:
         weight = np.array([options.sensitivity.get(int(label), 1.0) for label in data.y], np.float64)
     return members(
-        block, (seed_of(seed, "model", block, side, number, replicate) for side, number, _, replicate in plan),
+        block, (seed_of(seed, "model", block, owner, number, replicate) for owner, number, _, replicate in plan),
         train, forget,
         heldout=heldout, weight=weight, request=request if options.requests > 1 else None,
         split=np.array([number for _, number, _, _ in plan], np.int64),
-        shadow=np.array([side == 1 for side, _, _, _ in plan]),
+        shadow=np.array([owner == 1 for owner, _, _, _ in plan]),
     )  # fmt: skip

@@ -47,7 +47,7 @@ def discrepancy(*, kernel: Kernel, x: Places, y: Places) -> float:
     """
     # The mean kernel of two different points of one group, summed over both groups: without the diagonal.
     inside = sum(
-        (kernel[np.ix_(side, side)].sum() - kernel[side, side].sum()) / (len(side) * (len(side) - 1)) for side in (x, y)
+        (kernel[np.ix_(some, some)].sum() - kernel[some, some].sum()) / (len(some) * (len(some) - 1)) for some in (x, y)
     )
     return float(inside - 2 * kernel[np.ix_(x, y)].mean())
 
@@ -80,10 +80,11 @@ def p_value(*, kernel: Kernel, x: Places, y: Places, rng: np.random.Generator, d
     np.put_along_axis(in_first, orders[:, : len(x)], 1.0, axis=1)
     in_second, diagonal = 1.0 - in_first, np.diag(among)
     # For the first and for the second group: the sum of the kernel over every two different points, float64 [draws].
-    sums = [((side @ among) * side).sum(axis=1) - side @ diagonal for side in (in_first, in_second)]
+    sums = [((group @ among) * group).sum(axis=1) - group @ diagonal for group in (in_first, in_second)]
     between = ((in_first @ among) * in_second).sum(axis=1)
     inside = sum(s / (n * (n - 1)) for s, n in zip(sums, (len(x), len(y)), strict=True))
     discrepancies = inside - 2 * between / (len(x) * len(y))  # as `discrepancy` computes them, of all draws at once
+    # 1e-12: a draw that equals the observed groups counts in spite of rounding.
     return float((1 + (discrepancies >= observed - 1e-12).sum()) / (1 + draws))
 
 

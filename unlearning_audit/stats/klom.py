@@ -1,10 +1,10 @@
-"""KLOM: divergence of a sample's margins over unlearned models from those over retrained ones."""
+"""KLOM: divergence of a sample's margins (φ) over unlearned models from its margins over retrained models."""
 
 import numpy as np
 
 from unlearning_audit.stats.shapes import Float
 
-#: The margin of each sample by each model of a group, of any size.
+#: The margin φ, the logit of the true class against all others, of each sample by each model of a group of any size.
 Margins = Float[np.ndarray, "group samples"]
 
 BINS = 20
@@ -23,9 +23,9 @@ def divergence(
     Parameters
     ----------
     margin : float [models, samples]
-        Margins by unlearned models.
+        φ by unlearned models.
     reference : float [retrained models, samples]
-        Margins by retrained models.
+        φ by retrained models.
     bins : int
         The number of bins.
     least : float
@@ -51,9 +51,9 @@ def of_empty_bins(*, margin: Margins, reference: Margins) -> Float[np.ndarray, "
     Parameters
     ----------
     margin : float [models, samples]
-        Margins by unlearned models.
+        φ by unlearned models.
     reference : float [retrained models, samples]
-        Margins by retrained models.
+        φ by retrained models.
 
     Returns
     -------

@@ -313,7 +313,7 @@ def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Gener
     other half.
 
     Two Gaussians per feature are fitted, one to the forgotten and one to the held-out samples of the first half (a
-    quadratic discriminant with independent features). So a shift to either side or a different spread is found.
+    quadratic discriminant with independent features). So a shift up or down and a different spread are found.
 
     Parameters
     ----------
@@ -334,6 +334,7 @@ def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Gener
     sides = [np.atleast_2d(np.asarray(score, dtype=np.float64)) for score in (forgotten, heldout)]
     learning = _random_half(sides[0].shape[1], rng)
     gaussians = [(side[:, learning].mean(axis=1), side[:, learning].std(axis=1, ddof=1)) for side in sides]
+    # 1e-6 of the feature's largest score; 1e-300 if all its scores are 0.
     least_spread = 1e-6 * np.maximum(np.abs(np.concatenate(sides, axis=1)).max(axis=1), 1e-300)
 
     def ratio(score: np.ndarray) -> np.ndarray:

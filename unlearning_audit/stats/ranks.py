@@ -69,7 +69,7 @@ def _fisher(value: float, n: int, variance: float, level: float) -> Estimate:
     if np.isnan(variance):
         return Estimate(value, np.nan, np.nan, n, f"{n} pairs are too few for an interval")
     half = normal_quantile((1 + level) / 2) * np.sqrt(variance)
-    bounded = np.clip(value, -1 + 1e-15, 1 - 1e-15)
+    bounded = np.clip(value, -1 + 1e-15, 1 - 1e-15)  # arctanh is infinite at ±1
     low, high = np.tanh(np.arctanh(bounded) + np.array([-half, half]))
     return Estimate(value, float(min(low, value)), float(max(high, value)), n)
 

@@ -29,8 +29,8 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
         Whether doing nothing is significantly distinguishable from retraining.
     factor : float
         At least 1. The method's distance may be the largest of several, and the largest of ten attacks that see nothing
-        lies above 0 by chance. The factor widens its interval on the side of 0 to that of a joint band. Without it, the
-        interval of ρ covered the truth, 1, in .64 of simulated audits.
+        lies above 0 by chance. The factor widens the interval of the distance, towards 0 only, to that of a joint band.
+        Without the factor, the interval of ρ covered the truth, 1, in .64 of simulated audits.
 
     Returns
     -------

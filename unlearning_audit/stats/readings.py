@@ -44,11 +44,11 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
     fpr
         The false positive rates, between 0 and 1.
     """
-    sides, n = _usable_targets(test), _samples_used(test)
+    usable, n = _usable_targets(test), _samples_used(test)
     tpr = {tpr_name(rate): estimate for rate, estimate in tprs(test, fpr=fpr).items()}
-    if isinstance(sides, str):
-        return dict.fromkeys(("accuracy", "auc"), stats.empty(n=n, note=sides)) | tpr
-    score, positive, negative, unit = sides
+    if isinstance(usable, str):  # the reason why there is no usable target
+        return dict.fromkeys(("accuracy", "auc"), stats.empty(n=n, note=usable)) | tpr
+    score, positive, negative, unit = usable
     accuracy = balanced_accuracy(score > 0, positive, negative)
     auc = separation.auc(score=score, positive=positive, negative=negative)
     return dict(zip(("accuracy", "auc"), _over_models([accuracy, auc], n, unit), strict=True)) | tpr
@@ -60,13 +60,13 @@ def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimat
     Targets without positive or without negative samples are left out. If one target cannot resolve an FPR but all
     together can, one threshold is used for all of them (by `tpr_at`).
     """
-    sides = _usable_targets(test)
-    if isinstance(sides, str):
-        return dict.fromkeys(fpr, stats.empty(n=_samples_used(test), note=sides))
-    *score_and_sides, unit = sides
+    usable = _usable_targets(test)
+    if isinstance(usable, str):  # the reason why there is no usable target
+        return dict.fromkeys(fpr, stats.empty(n=_samples_used(test), note=usable))
+    score, positive, negative, unit = usable
     estimates, n = {}, _samples_used(test)
     for rate in fpr:
-        tpr = tpr_at(*score_and_sides, fpr=rate)
+        tpr = tpr_at(score, positive, negative, fpr=rate)
         if isinstance(tpr, str):  # the reason why there is none
             estimates[rate] = stats.empty(n=n, note=tpr)
         else:
@@ -89,7 +89,7 @@ def _usable_targets(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     usable = test.positive.any(axis=1) & test.negative.any(axis=1)
     if test.missing or not usable.any():
         return test.missing or "no target has samples on both sides"
-    positive, negative = (side[usable].astype(np.float64) for side in (test.positive, test.negative))
+    positive, negative = (mask[usable].astype(np.float64) for mask in (test.positive, test.negative))
     return test.score[usable], positive, negative, None if test.unit is None else test.unit[usable]
 
 
@@ -127,7 +127,7 @@ def balanced_accuracy(decision: Mask, positive: Matrix, negative: Matrix) -> cro
     -------
     PerModel
     """
-    tpr, fpr = (crossed.per_model(value=decision * 1.0, weight=side) for side in (positive, negative))
+    tpr, fpr = (crossed.per_model(value=decision * 1.0, weight=weight) for weight in (positive, negative))
     half_advantage = crossed.difference(tpr, fpr).times(0.5)
     return replace(half_advantage, value=0.5 + half_advantage.value)
 
@@ -172,17 +172,17 @@ def tpr_at(score: Matrix, positive: Matrix, negative: Matrix, *, fpr: float) -> 
     -------
     Tpr or str
     """
-    sides = {"score": score, "positive": positive, "negative": negative}
+    arrays = {"score": score, "positive": positive, "negative": negative}
     fewest = separation.effective_count(negative).min()
     if not stats.unresolved(negatives=fewest, fpr=fpr):
-        tpr, optimism = separation.tpr_at_fpr(**sides, fpr=fpr)
+        tpr, optimism = separation.tpr_at_fpr(**arrays, fpr=fpr)
         return Tpr(tpr, float(optimism.mean()), _optimism_note(optimism.mean(), fewest))
     total = float(separation.effective_count(negative.ravel()))
     if reason := stats.unresolved(negatives=total, fpr=fpr):
         return reason
     models = len(score)
     # All models are taken as one, whose samples are those of every model.
-    as_one = {name: side.reshape(1, -1) for name, side in sides.items()}
+    as_one = {name: array.reshape(1, -1) for name, array in arrays.items()}
     pooled, (optimism,) = separation.tpr_at_fpr(**as_one, fpr=fpr)
     influence = models * pooled.influence.reshape(score.shape)  # its mean over models is that of the pooled TPR
     imagined = np.repeat(np.sqrt(models) * pooled.imagined, models, axis=0)  # a mean over models keeps their variance

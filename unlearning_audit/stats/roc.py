@@ -118,7 +118,7 @@ def unresolved(*, negatives: float, fpr: float) -> str:
     The TPR cannot be given if ``fpr`` allows less than one false positive among the negatives, whose number,
     ``negatives``, may be fractional.
     """
-    if fpr * negatives >= 1 - 1e-9:
+    if fpr * negatives >= 1 - 1e-9:  # one false positive, in spite of rounding
         return ""
     return f"{negatives:.0f} negatives cannot resolve a false positive rate of {fpr:g}"
 

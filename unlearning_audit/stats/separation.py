@@ -81,6 +81,7 @@ def tpr_at_fpr(
         cut = {level: stats.cut_at_fpr(**negatives, fpr=level) for level in (low, fpr, high)}
         rise = positive[m] @ (score[m] > cut[high]) - positive[m] @ (score[m] > cut[low])
         slope[m] = rise / positive[m].sum() / (high - low)
+        # 1e-9 keeps a rounding error from taking a false positive away.
         optimism[m] = slope[m] * ((np.floor(n * fpr + 1e-9) + 1) / (n + 1) - fpr)
         accepted[m] = score[m] > cut[fpr]
     hits, alarms = (crossed.per_model(value=accepted, weight=weight) for weight in (positive, negative))
