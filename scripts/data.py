@@ -13,8 +13,8 @@ def data(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str
     process.
 
     ``settings``: the source, its options, and how its samples are used. ``place``: where the source lies, and under
-    "where", its path in the study. The place is not part of the settings, because it changes no sample. The counts are
-    those of samples, changed labels, groups of equal samples, and equal pairs of a training and a test sample.
+    "where", its path in the study. The place is not part of the settings, because it changes no sample. Samples,
+    changed labels, groups of equal samples, and equal pairs of a training and a test sample are counted.
     """
 
     def make() -> dict[str, Any]:

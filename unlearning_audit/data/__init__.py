@@ -171,7 +171,7 @@ def prepare(
         Number of training samples of each class to keep: the first ones in canonical order.
     test_size
         Number of random samples of the test part, or a fraction. If the source has a test part, only these samples of
-        it are kept; otherwise they are moved to it from the training part.
+        it are kept. If it has none, they are taken from the training part and become the test part.
     label_noise
         The share of the training labels that is randomised, met to the nearest sample. Test labels stay clean.
     label_noise_seed

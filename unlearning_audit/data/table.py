@@ -107,8 +107,8 @@ def _separator(path: Path) -> str:
 
 
 def _columns_to_read(options: Options, columns: Iterable[str]) -> list[str]:
-    """Return the names of the columns that models read: those of the options, or else all of ``columns`` but label,
-    test part and group."""
+    """Return the names of the columns that models read: the columns that the options name, or, if they name none, all
+    of ``columns`` but label, test part and group."""
     return options.columns or [name for name in columns if name not in (options.label, options.test, options.group)]
 
 

@@ -55,7 +55,7 @@ def _validation(folder: Path, numbers: dict[str, int]) -> list[tuple[Path, int]]
 
 
 def _images(folder: Path) -> list[Path]:
-    """Return the paths of the images in the ``folder``. Raises ValueError if there are none."""
+    """Return the paths of the images in the ``folder``. Raises ValueError for a folder without images."""
     names = listed(folder)
     if not names:
         raise ValueError(f"{folder} holds no image; unpack the archive again")

@@ -202,9 +202,10 @@ class Samples(Dataset[tuple[Any, ...]]):
 def unlearned_weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
     """Return the unlearned weights, name → tensor, from what a published function has ``returned``.
 
-    They are those of the model or state dict that it returned, alone or in a tuple, list or mapping. If it returned
-    neither, they are those of the ``model`` that it changed in place. Raises ValueError if the function returned the
-    name of a file, or several models that differ, because their order does not say which one forgot.
+    The weights are taken from the model or state dict that the function returned, alone or in a tuple, list or mapping.
+    If the function returned neither, they are taken from the ``model`` that it changed in place. Raises ValueError
+    if the function returned the name of a file, or several models that differ, because their order does not say which
+    one forgot.
     """
     if isinstance(returned, (str, bytes, PathLike)):  # a model in such a file would be ignored silently
         raise ValueError(

@@ -42,8 +42,8 @@ INSTEAD = {"synchronize": None, "set_device": None, "reset_peak_memory_stats": N
 
 @contextmanager
 def without_card(device: str) -> Iterator[None]:
-    """Within the context, calls of torch that ask for a graphics card leave tensors on the processor, and those of
-    `INSTEAD` do nothing. If ``device`` is a card, nothing changes."""
+    """Within the context, calls of torch that ask for a graphics card leave tensors on the processor, and the functions
+    of torch.cuda that `INSTEAD` names do nothing. If ``device`` is a card, nothing changes."""
     with ExitStack() as stack:
         if torch.device(device).type == "cpu":
             stack.enter_context(OnProcessor())

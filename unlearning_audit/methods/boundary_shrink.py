@@ -28,7 +28,7 @@ class Options(Momentum):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train the forget samples towards the class on the other side of their nearest decision boundary. Raises
+    """Train the forget samples towards the class across their nearest decision boundary. Raises
     ValueError for samples that are tokens."""
     _inputs.refuse_tokens(stack, "boundary_shrink")
     # The class across the nearest boundary of each sample to forget, [models, samples].
@@ -45,8 +45,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def nearest_class(stack: ModelStack, model: int, index: np.ndarray, bound: float) -> Tensor:
-    """Return, for each sample of ``index`` int64 [rows], the class on the other side of the nearest decision boundary
-    of one model: int64 [rows].
+    """Return, for each sample of ``index`` int64 [rows], the class across the nearest decision boundary of one model:
+    int64 [rows].
 
     It is found by a step of size ``bound`` along the sign of the loss's gradient in the sample: the most probable class
     there, except the true one.

@@ -41,7 +41,7 @@ class Options(Settings):
     @classmethod
     def _single(cls, fields: Any) -> Any:
         """Move fields such as "options.lr", which tuning sets, into the mapping ``options``, where they replace the
-        value of ``lr``. Return ``fields`` unchanged if there are none such, or if ``options`` is not a mapping."""
+        value of ``lr``. Return ``fields`` unchanged if no field has such a name, or if ``options`` is not a mapping."""
         single = {name.removeprefix("options."): value for name, value in fields.items() if name.startswith("options.")}
         values = fields.get("options", {})
         if not single or not isinstance(values, dict):

@@ -80,8 +80,8 @@ def smallest_gradients(stack: ModelStack, forget: Rows, retain: Rows, share: flo
 
 
 def resettable_weights(stack: ModelStack) -> list[str]:
-    """Return the names of the weights that may be reinitialised: those of convolutions, or else of all linear layers
-    but the head.
+    """Return the names of the weights that may be reinitialised: the weights of convolutions, or, in a network without
+    convolutions, the weights of all linear layers but the head.
 
     Raises ValueError for a network without such weights, for instance one with trained adapters only.
     """

@@ -19,6 +19,7 @@ class Options(Settings):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Reinitialise the models, and train them on retain only, by the recipe of the originals. With ``same_start`` they
-    begin with the originals' initial weights and seeds; otherwise with new ones, which depend on ``draw``."""
+    begin with the originals' initial weights and seeds. Without it, they begin with new weights and seeds, which depend
+    on ``draw``."""
     stack.reset(purpose=None if options.same_start else f"retrain/{options.draw}")
     stack.train(retain)

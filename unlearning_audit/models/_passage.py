@@ -52,8 +52,9 @@ class Passage(nn.Module):
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
         """Map tokens ``x`` int [n, length] to the logits of the two classes, [n, 2], or to what ``reading`` names.
 
-        "tokens": logits of the vocabulary for every token but the first; "next": those for the token after the last;
-        "layer k": the hidden states after block k, without those of the last token.
+        "tokens": logits of the vocabulary for every token but the first, [n, length − 1, vocabulary]. "next": logits of
+        the vocabulary for the token after the last, [n, vocabulary]. "layer k": the hidden states of all tokens but the
+        last after block k, [n, length − 1, width].
         """
         ids = torch.where(x < 0, ~x, x).long()  # tokens that are not scored are stored as ~token
         if reading is not None and reading.startswith("layer "):
@@ -99,7 +100,8 @@ def two_classes(nll: Tensor) -> Tensor:
 def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) -> nn.Module:
     """Return a language model as a classifier, with adapters if ``options.adapter`` is given.
 
-    If ``options.weights`` names a folder or a model of the hub, that model is read; otherwise a model is freshly drawn.
+    If ``options.weights`` names a folder or a model of the hub, that model is read. Without ``weights``, a model is
+    freshly drawn.
     A folder may also hold an adapter of peft, which is merged into its base model.
 
     Parameters

@@ -75,7 +75,8 @@ def of_machine(error: BaseException) -> bool:
 
 
 def readable(file: str | Path) -> str:
-    """Return a file's path in its shortest form: within the library from its root, otherwise relative or absolute."""
+    """Return a file's path for a message: of a file in the library, the path below the library's folder; of any other
+    file, the relative or the absolute path, whichever is shorter."""
     path = Path(file).resolve()
     if in_library(path):
         return str(path.relative_to(LIBRARY))

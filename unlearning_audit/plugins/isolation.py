@@ -69,7 +69,7 @@ def isolated(
 def _send(function: Callable[[], dict[str, Any]], sending: Connection, trace: bool) -> None:
     """Call the ``function`` and send its result to the parent process; this runs in the fork that `isolated` starts.
 
-    If the function raises an error, that is sent instead, as a type that the parent process knows.
+    If the function raises an error, the error is sent in place of a result, as a type that the parent process knows.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ def constant(kind: str, name: str, file: str | None, identifier: str) -> Any:
 
 def adapter(kind: str) -> str | None:
     """Return the name of the plug-in that runs users' functions which are no plug-ins of this kind themselves, such as
-    the method "classic": its file defines ``ADAPTER``. None if there is none."""
+    the method "classic": its file defines ``ADAPTER``. Return None if no file of this kind defines it."""
     return next(iter(defining(kind, "ADAPTER")), None)
 
 

@@ -15,5 +15,5 @@ def unknown(name: str, options: Iterable[str], description: str = "such field") 
 
 
 def near(name: str, options: Iterable[str]) -> str:
-    """Return the option whose spelling is nearest to ``name``; "" if none is near."""
+    """Return the option whose spelling is nearest to ``name``; "" if no option has a similar spelling."""
     return next(iter(difflib.get_close_matches(name, sorted(options), n=1)), "")

@@ -24,8 +24,8 @@ def external(
     data, membership, logits
         The paths to write to.
     settings
-        The population, such as target or retrain. With "data", the files are checkpoints, whose models are evaluated;
-        otherwise they are arrays of logits or published results, which are read.
+        The population, such as target or retrain. With "data", the files are checkpoints, whose models are evaluated.
+        Without "data", they are arrays of logits or published results, which are read.
     place
         "files": role → path to read from.
     """

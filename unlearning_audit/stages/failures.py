@@ -19,8 +19,8 @@ def tell(word: str, sentences: list[str]) -> None:
 
 
 def failures(metrics: str, html: str, text: str) -> None:
-    """Print the doubts of a finished study; if a plug-in failed, raise ValueError with the first failures, otherwise
-    write the empty file ``text``.
+    """Print the doubts of a finished study. If a plug-in failed, raise ValueError with the first failures. If none
+    failed, write the empty file ``text``.
 
     All results and the report exist before this job runs. Models that diverged are no failure of a plug-in: if nothing
     else failed, they are printed.

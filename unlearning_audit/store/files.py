@@ -118,8 +118,8 @@ def write_failure(path: str | Path, part: str, why: str) -> None:
 
 
 def read_arrays(path: str | Path, read: Callable[[], dict[str, np.ndarray]] | None = None) -> dict[str, np.ndarray]:
-    """Return name → array of all arrays that `write_arrays` was given for this ``.npz``; never unpickles. If they are
-    not to be read into memory, ``read()`` returns them instead.
+    """Return name → array of all arrays in this ``.npz``; nothing is unpickled. With ``read``, return what ``read()``
+    returns, which may leave the arrays in the file.
 
     Raises ArtifactError for a file that is missing or damaged, and FailedError for a file by `write_failure`.
     """

@@ -56,7 +56,7 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
         advice = "give a file or folder relative to the working directory"
         raise StudyError((*where, "path"), f"{path!r} does not exist; {advice}")
     if plugin.file is None and plugin.defines("problem"):
-        problem = plugin.module.problem(plugin.form(**plugin.options), Path())
+        problem = plugin.module.problem(plugin.schema(**plugin.options), Path())
         if problem is not None:
             option, sentence = problem
             raise StudyError((*where, option), sentence)
@@ -195,7 +195,7 @@ def needs(scenario: Scenario) -> None:
 
 def unknown_need(plugin: Plugin) -> str:
     """Return a sentence on the first of the ``NEEDS`` of an attack or metric that no protocol offers and that is no
-    signal which a model can be asked for; "" if there is none."""
+    signal which a model can be asked for; "" if an offer or a signal meets every need."""
     # Signals that define RECORD are for metrics only: attacks do not learn from records.
     records = registry.defining("signals", "RECORD") if plugin.kind == "attacks" else ()
     signals = {*registry.names("signals")} - {*records}

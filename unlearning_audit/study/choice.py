@@ -71,7 +71,7 @@ class Plugin:
         return registry.load(self.kind, self.name, self.file)
 
     @property
-    def form(self) -> type[Settings]:
+    def schema(self) -> type[Settings]:
         """The class of the plug-in's options."""
         return registry.options(self.kind, self.name, self.file)
 
@@ -158,10 +158,10 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
         _check_file(kind, name, file, where, path_of_name)
     elif name not in library:
         raise StudyError(path_of_name, unknown(name, library, f"{registry.KINDS[kind].noun} {name!r}"))
-    form = registry.options(kind, name, file)
+    schema = registry.options(kind, name, file)
     # Fields of `Terms` stand among the options, unless the plug-in has such an option itself.
     allowed = {"depends": bool(file or takes_file), "time_limit": kind in LIMITED, "tune": kind == "methods"}
-    names = [term for term, is_allowed in allowed.items() if is_allowed and term not in form.model_fields]
+    names = [term for term, is_allowed in allowed.items() if is_allowed and term not in schema.model_fields]
     terms = validated(Terms, {term: options.pop(term) for term in names if term in options}, *where)
     for path in terms.depends:
         if not Path(path).exists():
@@ -169,7 +169,7 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
             raise StudyError((*where, "depends"), f"{path!r} does not exist; {advice}")
     # By now, only the plug-in's own options are left. Messages suggest the other fields, too.
     others = ["name", *names, *beside] if takes_file else ["name", "file", *names, *beside]
-    settings = validated(form, options, *where, also=others)
+    settings = validated(schema, options, *where, also=others)
     plugin = Plugin(kind, name, file, settings.model_dump(mode="json"), terms.depends, terms.time_limit)
     return tuned(plugin, terms.tune, *where) if terms.tune else plugin
 
@@ -189,7 +189,7 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
         If there is no space, or if it has an option that the method does not have or a value that the option does not
         take.
     """
-    form = method.form
+    schema = method.schema
     # TUNE is validated as a study's space is, which turns {low, high} into `Range`.
     space = {**validated(Tune, {"space": declared_space(method)}, *where).space, **tune.space}
     runs_function = "function" in method.options  # the method is the adapter, which runs a user's function
@@ -201,14 +201,14 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
     for name, values in space.items():
         path = (*where, "tune", "space", name)
         # The names of a function's own options are compared with its parameters later (`checks.scenario`).
-        if name not in form.model_fields and not (runs_function and name.startswith(OF_FUNCTION)):
+        if name not in schema.model_fields and not (runs_function and name.startswith(OF_FUNCTION)):
             advice = f"; write an option of the function as {OF_FUNCTION}{name}" if runs_function else ""
-            raise StudyError(path, unknown(name, sorted(form.model_fields), f"option {name!r}") + advice)
+            raise StudyError(path, unknown(name, sorted(schema.model_fields), f"option {name!r}") + advice)
         if isinstance(values, list) and not values:
             raise StudyError(path, "has no value")
         tried = [values.low, values.high] if isinstance(values, Range) else values
         for value in tried:
-            validated(form, {**method.options, name: value}, *where, "tune", "space")  # raises for a wrong value
+            validated(schema, {**method.options, name: value}, *where, "tune", "space")  # raises for a wrong value
     return replace(method, tune=tune.model_copy(update={"space": space}))
 
 
@@ -222,7 +222,7 @@ def declared_space(method: Plugin) -> dict[str, Any]:
     # The method is the adapter: TUNE in the function's file comes before one in its own, and may have its own options.
     of_function: Any = syntax.constant(Path(method.options["file"]), "TUNE")
     space = of_function or method.constant("TUNE") or {}
-    bare = [name for name in space if name not in method.form.model_fields and not name.startswith(OF_FUNCTION)]
+    bare = [name for name in space if name not in method.schema.model_fields and not name.startswith(OF_FUNCTION)]
     return {f"{OF_FUNCTION}{name}" if name in bare else name: values for name, values in space.items()}
 
 

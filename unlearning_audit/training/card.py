@@ -76,8 +76,8 @@ def describe() -> dict[str, object]:
 
 
 def driver(file: Path = Path("/proc/driver/nvidia/version")) -> str:
-    """Return the version of NVIDIA's driver from its ``file``; "" if there is no such file, as with other makers'
-    cards, or no version in it."""
+    """Return the version of NVIDIA's driver from its ``file``; "" if the file does not exist, as with other makers'
+    cards, or states no version."""
     try:
         match = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", file.read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -103,8 +103,8 @@ def first_line(error: BaseException) -> str:
 
 
 def choose_kernels() -> None:
-    """Let cuDNN find its fastest kernels by trials. If `deterministic` kernels are requested, let torch use only those
-    instead, which give the same bits in every run."""
+    """Let cuDNN find its fastest kernels by trials. But if UNLEARNING_DETERMINISTIC requests it, let torch use only
+    kernels that give the same bits in every run."""
     if not deterministic():
         torch.backends.cudnn.benchmark = True
         return

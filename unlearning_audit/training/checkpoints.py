@@ -103,7 +103,6 @@ class Checkpoints:
 
 def remove(folder: str | Path) -> None:
     """Delete the checkpoints and their seals in the ``folder`` of a job that has written its results. Files that a
-    killed process left unfinished are deleted too: they lie in folders whose names are those of a checkpoint with more
-    before or after."""
+    killed process left unfinished are deleted too: they lie in folders whose names hold the name of a checkpoint."""
     for path in Path(folder).glob(f"*{NAME}-*.safetensors*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

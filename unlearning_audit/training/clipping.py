@@ -27,7 +27,7 @@ Part = tuple[Tensor, Callable[[Tensor], State]]
 
 def clipping_factors(squared_norms: Tensor, limit: float) -> Tensor:
     """Return the factors [b] that clip gradients with these ``squared_norms`` [b] to norms of at most ``limit``:
-    limit/norm, or 1 for smaller gradients. The small constant is that of Opacus; it avoids a division by 0."""
+    limit/norm, or 1 for smaller gradients. The constant 1e-6, which Opacus uses too, avoids a division by 0."""
     return (limit / (squared_norms.sqrt() + 1e-6)).clamp(max=1.0)
 
 

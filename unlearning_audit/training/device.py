@@ -50,7 +50,7 @@ def choice() -> str:
 
 def gpus(devices: Path = DEVICES) -> int:
     """Return how many GPUs jobs on this machine may share: none if UNLEARNING_DEVICE is cpu, at most 1 if it is
-    cuda:N, and otherwise all that are visible.
+    cuda:N, and all that are visible if it is cuda or not set.
 
     Raises ValueError if UNLEARNING_DEVICE is another kind of device.
     """

@@ -147,11 +147,11 @@ def chain_backward(
     Parameters
     ----------
     steps
-        The kinds of all layers, as in `chain_forward`.
+        The kind of each layer: "linear", "relu" or "tanh".
     values
-        The values before and after each layer, as `chain_forward` returns them.
+        The input of the chain and the output of each layer, [n, b, …] each (from `chain_forward`).
     matrices
-        The weights of linear layers, as `chain_forward` returns them.
+        The weights of the linear layers, [n, out, in] each, aligned in memory (from `chain_forward`).
     gradient
         [n, b, …]: the gradient at the output of the chain.
     to_x
@@ -329,7 +329,8 @@ class Serial:
             self._viewed_parameters, self._views, self._trained_views = None, {}, []
 
     def add_view_gradients(self) -> None:
-        """Add the gradients of the views of `persistent_views` to those of the parameters, and clear the former.
+        """Add the gradients of the views of `persistent_views` to the gradients of the parameters, and clear the
+        gradients of the views.
 
         A view is of a single model; a parameter has an axis of models, of length 1.
         """

@@ -268,8 +268,8 @@ class Fit:
     def _losses(self, number: int, state: "GroupState", inputs: Inputs, piece: int, pieces: int) -> list[Tensor]:
         """Return the loss of each stream that has one, times the stream's weight: [n] each.
 
-        A stream that ``follows`` the first does not read its batch, but the rows that belong to those of the first
-        stream.
+        A stream that ``follows`` the first one does not read its batch. For each row of the first stream's batch, it
+        reads the row that ``follows`` gives.
 
         Parameters
         ----------
@@ -280,8 +280,8 @@ class Fit:
         inputs
             One batch of each stream.
         piece, pieces
-            The number of a piece, and how many there are. If there are several, the losses are those of the one piece,
-            and their sums over all pieces are the losses of the batches.
+            The number of a piece, and how many pieces there are. The losses are what this piece adds: summed over all
+            pieces, they are the losses of the batches.
         """
         losses: list[Tensor] = []
         first_batch: Batch | None = None
@@ -442,8 +442,8 @@ class GroupState:
             self.update_sums[name] += torch.where(mask, self.leaves[name] - old, torch.zeros_like(old))
 
     def write_back(self) -> None:
-        """Write the parameters and buffers back to the stack, and the sums of updates to the fit, which has those of
-        all models."""
+        """Write the parameters and buffers of the group's models to the stack, and the sums of their updates to the
+        fit, which both have all models."""
         stack, fit = self.fit.stack, self.fit
         kinds = ((stack.parameters, self.leaves), (stack.buffers, self.buffers), (fit.update_sums, self.update_sums))
         for of_all, of_group in kinds:

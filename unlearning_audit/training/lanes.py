@@ -29,9 +29,9 @@ def run(fit: Fit) -> State | None:
     """Train all groups of models on a GPU, several at a time, and write the results to the stack. Return the sums of
     updates that the fit asks for (`Fit.update_sums`), name → [models, …], or None if it asks for none.
 
-    A lane trains one group. If memory is exhausted, half of the lanes go on, and the groups of the others start again
-    later. If the only lane exhausts it, its group is divided, or its batches are (`Scheduler.halve_lanes`). Raises
-    torch.OutOfMemoryError if one model does not fit.
+    A lane trains one group. If memory is exhausted, half of the lanes go on, and the groups of the stopped lanes start
+    again later. If a single lane exhausts the memory, its group or its batches are divided (`Scheduler.halve_lanes`).
+    Raises torch.OutOfMemoryError if one model does not fit.
     """
     fit.begin()
     with fused(fit):

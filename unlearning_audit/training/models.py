@@ -255,8 +255,8 @@ class Models:
         module.load_state_dict({**parameters, **buffers}, strict=False)
 
     def labels_of(self, model: int, rows: np.ndarray | Tensor) -> Tensor:
-        """Return the labels that the model with the number ``model`` has for the samples ``rows``: its own if models
-        have labels of their own, else those of all models; int64 [rows]."""
+        """Return the labels that the model with the number ``model`` has for the samples ``rows``, int64 [rows]. Models
+        may have labels of their own; if not, all have the same."""
         labels = self.labels[model] if self.labels.ndim == 2 else self.labels
         return labels[torch.as_tensor(rows, device=self.device)]
 
@@ -344,7 +344,7 @@ class Models:
 
 def mismatch(state: State, expected: State) -> str:
     """Return a sentence on the first tensor that is missing from ``state``, is in ``state`` and not ``expected``, or
-    has another shape than expected. Return "" if there is none."""
+    has another shape than expected. Return "" if names and shapes are equal."""
     for name in expected | state:
         if name not in state:
             return f"tensor {name!r} of shape {tuple(expected[name].shape)} is missing"

@@ -142,7 +142,7 @@ class ModelStack(Models):
 
         An epoch runs the ``passes`` in order. All passes share one ``optimiser``, or have one each. If a pass has
         several streams, each of its steps reads one batch of each. The first stream then sets the number of steps, and
-        the others begin again when they are at their end.
+        every other stream begins again when it is at its end.
 
         Parameters
         ----------
@@ -206,8 +206,8 @@ class ModelStack(Models):
         return [name for name in self.parameters if name.startswith(f"{self.final_layer}.")]
 
     def reset_head(self, purpose: str) -> None:
-        """Give every model a newly initialised final layer: that of a model which ``build`` makes with a seed derived
-        from the model's own one and ``purpose``.
+        """Give every model a newly initialised final layer. It is taken from a new model that ``build`` makes, with a
+        seed derived from the model's own seed and ``purpose``.
 
         If ``build`` reads the final layer from a file of weights, all models get the layer of that file. Raises
         ValueError for a model without a final layer of its own.

@@ -17,7 +17,7 @@ def small(plan: Plan) -> bool:
 
 
 def jobs(plan: Plan, nodes: list[Node]) -> dict[str, int]:
-    """Return rule → number of its jobs, as Snakemake counts them, that make these ``nodes`` of a plan and then all that
+    """Return rule of Snakemake → number of its jobs, of all jobs that make these ``nodes`` of a plan and then all that
     shows the study: its tables, figures and report. The table of tuning is made only if the plan tunes a method."""
     makers = Counter(node.stage for node in nodes if not node.within)  # a node within another has no job of its own
     shown = Counter(rule for rule in DISPLAYS if rule != "tuning" or plan.nodes["tune"])

@@ -112,8 +112,8 @@ def process_time() -> float:
 
 
 def processor() -> str:
-    """Return the processor's name: from /proc/cpuinfo if it is stated there, otherwise as Python knows it. If Python
-    does not know it either, return the kind of machine, such as "x86_64"."""
+    """Return the processor's name: from /proc/cpuinfo, or, if that file does not state it, as Python knows it. If
+    neither knows the name, return the kind of machine, such as "x86_64"."""
     facts = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.+)", facts.read_text() if facts.exists() else "")
     return found[1] if found else platform.processor() or platform.machine()

@@ -292,7 +292,7 @@ def code_of(stage: str, *files: Path) -> str:
 
 def terms(*plugins: Plugin) -> dict[str, Any]:
     """Return the terms under which a job runs the given ``plugins``: {"time_limit": seconds}, the first limit that is
-    set for one of them; {} if none is."""
+    set for one of them; {} if no plug-in has a limit."""
     limits = [plugin.time_limit for plugin in plugins if plugin.time_limit is not None]
     return {"time_limit": limits[0]} if limits else {}
 

@@ -242,7 +242,8 @@ def write_outputs(
     Parameters
     ----------
     stacks
-        Positions, memberships and stack of each portion, as `ModelBatch.stacks` yields them.
+        For each portion of the models: their positions among the models of the job, int64 [models of the portion],
+        their memberships, and their stack.
     copies
         int64 [models]: model i of the files is model ``copies[i]`` of the stacks.
     first

@@ -26,8 +26,8 @@ def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[st
     """Return name of an output → path of the files that a script writes in a study's ``folder``: three for each of the
     ``tables`` and two for each of the ``figures`` (names).
 
-    The outputs of the first table and the first figure are named by the files' endings, such as "csv"; those of others
-    by the name of the table or figure and the ending, such as "cost_csv".
+    The outputs of the first table and the first figure are named by the files' endings, such as "csv". The outputs of
+    all other tables and figures are named by the table or figure and the ending, such as "cost_csv".
     """
     paths: dict[str, str] = {}
     for kind, names, endings in (("tables", tables, ("csv", "md", "tex")), ("figures", figures, ("svg", "png"))):
@@ -61,8 +61,8 @@ def _with_common(plan: Plan, *more: Path, script: str, caption: str = "", **sett
     """Return the ``settings`` of a job that shows something, with those that all such jobs have: the study's own
     metrics, a caption, and the digest of the job's ``script`` and of ``more`` files.
 
-    The caption is the text that resources/ has under the name ``caption``, by default the script's; "" if there is
-    none.
+    The caption is the text of the file in resources/captions/ that has the name ``caption``, by default the script's;
+    "" if there is no such file.
     """
     path = CAPTIONS / f"{caption or script}.rst"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -81,7 +81,7 @@ def tuning(plan: Plan) -> dict[str, Any]:
 
     ``campaigns``: for each tuned method, the files of its chosen options, trials and costs, and the distances on the
     audited pairs. ``places``: for each place (scenario and setting) with tuned methods, the effects of all methods and
-    the verdicts; of places with equal data only the first, because they are not independent.
+    the verdicts. Places with equal data are not independent, so that only the first of them is listed.
     """
     tuning_of = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}  # by the file of chosen options
     unlearning_of = {node.outputs["logits"]: node for node in plan.nodes["unlearn"].values()}  # by the file of logits

@@ -43,7 +43,7 @@ def files_of(data: Plugin) -> list[Path]:
     path = data.options.get("path")
     files = [Path(path)] if isinstance(path, str) else []
     if data.defines("content"):
-        files += data.module.content(data.form(**data.options))
+        files += data.module.content(data.schema(**data.options))
     return files
 
 
@@ -151,8 +151,8 @@ class Models:
         choice = self.scenario.data
         use = self.scenario.use.model_dump(mode="json")
         # Options that say where the files of a library's source lie; in a user's source, they may mean something else.
-        places = {name: value for name, value in choice.options.items() if name in PLACES and choice.file is None}
-        options = {name: value for name, value in choice.options.items() if name not in places}
+        found_at = {name: value for name, value in choice.options.items() if name in PLACES and choice.file is None}
+        options = {name: value for name, value in choice.options.items() if name not in found_at}
         settings = {"source": choice.name, "options": options, "use": use, "seed": self.study.seed}
         files = files_of(choice)
         if files:
@@ -163,7 +163,7 @@ class Models:
             "data", label, settings, {}, [choice],
             place={
                 "file": choice.file, "where": f"scenarios.{self.scenario.name}.data",
-                "terms": terms(choice), "contents": source.contents(None, files), **places,
+                "terms": terms(choice), "contents": source.contents(None, files), **found_at,
             },
         )  # fmt: skip
 
@@ -280,9 +280,9 @@ class Models:
     def _references(self) -> tuple[str, ...]:
         """Return the names of the methods with whose logits metrics compare.
 
-        If the protocol names such methods, its names are returned. Otherwise, the names of retraining and its control
-        (an independent retraining) are returned if a metric that the protocol does not compute by default compares with
-        retrained models, and () if none does.
+        If the protocol names such methods, its names are returned. If it names none, what is returned depends on the
+        metrics that the scenario adds to the protocol's defaults. If one of these compares with retrained models, the
+        names of retraining and its control (an independent retraining) are returned, and () if none of these does.
         """
         if self.declaration.references:
             return self.declaration.references
@@ -366,9 +366,9 @@ class Models:
         request.
 
         The requests are handled one after the other, unless the study states that the method handles all at once.
-        Retraining handles all requests at once, because the result is the same. A sham does so too: it is a random
-        change of the weights, as large as the change by another method, whose jobs are added too. If options of the
-        method are tuned, the job of tuning is added too.
+        Retraining handles all requests at once, because the result is the same. A sham, too, handles all requests at
+        once: it is a random change of the weights, as large as the change by another method, whose jobs are added too.
+        If options of the method are tuned, the job of tuning is added too.
 
         Parameters
         ----------

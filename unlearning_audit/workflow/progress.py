@@ -70,7 +70,8 @@ class Progress:
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def begin(self, job: int, rule: str, label: str, now: float) -> None:
-        """Record that a job of a ``rule`` starts. The last part of its ``label`` is the method, which `line` prints."""
+        """Record that a job of a ``rule`` of Snakemake starts. The last part of its ``label``, after the last hyphen,
+        is the method, which `line` prints."""
         self.running[job] = rule, label.rpartition("-")[2].replace("_", " "), now
 
     def end(self, job: int, now: float) -> None:
@@ -118,8 +119,8 @@ class Progress:
         return max(work / max(self.slots, 1), chain)
 
     def rate(self, rule: str) -> float:
-        """Return the shipped rate of a rule: the seconds of one of its jobs. Rules that read all results take longer
-        with every job of metrics, of which each method of a scenario has one."""
+        """Return the shipped rate of a rule of Snakemake: the seconds of one of its jobs. Rules that read all results
+        take longer with every job of metrics, of which each method of a scenario has one."""
         return RATES.get(rule, SHORT) + (EACH * self.counts.get("metrics", 0) if rule in GATHER else 0.0)
 
     def share(self, now: float) -> float:

@@ -147,7 +147,7 @@ class Setting:
         """Return a setting with so few epochs, at least one, that training two models takes at most ``seconds``.
 
         One epoch is trained to measure its time. If all epochs fit, or the recipe has only one, the setting is returned
-        unchanged; otherwise its notes say how many epochs are left.
+        unchanged. If not all fit, the notes of the returned setting say how many epochs are left.
         """
         epochs = self.settings["recipe"]["epochs"]
         if epochs == 1:
@@ -244,7 +244,7 @@ def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | 
     name = name_of(file, plugin_kind)
     try:
         plugin = choice.choose(plugin_kind, {"name": name, "file": file, **fields}, plugin_kind, name)
-    except ValueError as error:  # its message begins with a place in a study, and there is no study
+    except ValueError as error:  # its message begins with a field's path in a study, and there is no study
         message = str(error).removeprefix(f"{plugin_kind}.{name}").lstrip(".: ")
         raise ValueError(f"{file}: {message}") from None
     try_plugin = {"methods": _try_method, "models": _try_model, "data": _try_data, "signals": _try_signal}[plugin_kind]
@@ -269,7 +269,7 @@ def _try_method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
     logits, before, retrained = stack.logits(), setting.evaluate(stack), stack.copy()
     retrained.reset("retrain")  # new weights, drawn for retraining
     retrained.train(retain)
-    module, options = plugin.module, plugin.form(**plugin.options)
+    module, options = plugin.module, plugin.schema(**plugin.options)
     seconds = run_method(
         stack, lambda *given: registry.call("methods", module, "unlearn", *given, options), forget, retain, file
     )
@@ -307,9 +307,9 @@ def _try_method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
 def _try_model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     """Train two networks of a user's file, and return the lines of a report on their size, accuracy and time.
 
-    With a ``setting``, they learn its data. Without one, they learn digits, in the first of three shapes that they
-    accept: rows of numbers, small pictures and larger pictures. Raises the FailedError of the first shape if no shape
-    fits.
+    With a ``setting``, the networks learn its data. Without a setting, they learn digits, in the first of three shapes
+    that they accept: rows of numbers, small pictures and larger pictures. Raises the FailedError of the first shape if
+    no shape fits.
     """
     problems = []
     for shape in ((64,), (1, 8, 8), (3, 32, 32)):
