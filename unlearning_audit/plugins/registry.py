@@ -182,8 +182,9 @@ def is_required(parameter: inspect.Parameter) -> bool:
 
 
 def call(kind: str, module: ModuleType, name: str, *values: Any, **signals: Any) -> Any:
-    """Call a function of a plug-in and return its result. It is given what its parameters name of ``values``, which are
-    in the order of its kind's ``takes``, and of ``signals``; "_rng" counts as "rng", and ``*args`` take all values."""
+    """Call the function ``name`` of a plug-in and return its result. It gets those of ``values`` and ``signals`` that
+    its parameters name. The names of ``values``, in their order, are those that `KINDS` lists for this function. A
+    parameter "_rng" counts as "rng". A function with ``*args`` gets all values, in their order, and all signals."""
     function = getattr(module, name)
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters):
@@ -242,6 +243,7 @@ def needed_signals(kind: str, name: str, file: str | None = None) -> dict[str, s
     signal of the library; a user's own signal is a file of its name beside the user's attack or metric."""
     files: dict[str, str | None] = {}
     for need in declared(kind, name, file):
+        # The file of a user's signal. Without a ``file``, any path will do, because it is not looked at.
         own = Path(file).resolve().with_name(f"{need}.py") if file else Path(need)
         if need in names("signals") or (file and own.is_file()):
             files[need] = None if need in names("signals") else str(own)

@@ -22,8 +22,8 @@ def failures(metrics: str, html: str, text: str) -> None:
     """Print the doubts of a finished study. If a plug-in failed, raise ValueError with the first failures. If none
     failed, write the empty file ``text``.
 
-    All results and the report exist before this job runs. Models that diverged are no failure of a plug-in: if nothing
-    else failed, they are printed.
+    All results and the report exist before this job runs. Models that diverged are no failure of a plug-in: they are
+    printed, and if nothing else failed, the file is written.
 
     Parameters
     ----------

@@ -63,6 +63,7 @@ def show(plan: Plan, file: str) -> Path:
 
     folder = f"{ROOT}/{plan.study.name}"
     union, lists, ledger = (f"{folder}/{name}" for name in ("metrics.csv", "records.csv", "cost.csv"))
+    # ``names``: of the tables and of the figures that a rule of Snakemake makes.
     shown_by = {rule: parameters.shown(*names, folder) for rule, names in DISPLAYS.items()}
     with matplotlib.rc_context():  # restores at the end what figures change in matplotlib's settings
         collect.collect(union, lists, **shown_by["collect"], settings=parameters.collect(plan))

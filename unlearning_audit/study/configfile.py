@@ -48,8 +48,8 @@ def line(file: str | Path, path: Iterable[str | int]) -> int:
 
 
 def update(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of ``base`` with the values of ``over`` in place of its own. Nested mappings are merged, as
-    Snakemake does."""
+    """Return a copy of ``base`` with the values of ``over`` in place of its own. Where both have a mapping, the two are
+    merged in the same way, at any depth."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)

@@ -215,8 +215,9 @@ def _expected(error: Mapping[str, Any]) -> str:
 
 
 def _hint(expected: str, value: Any) -> str:
-    """Return words to append to a message on a number that is written wrongly: how to write it and, if it is text for
-    YAML, that it is. Return "" for other values, and for a fraction where a whole number is expected.
+    """Return words to append to a message on a number that is written wrongly: how to write it and, where YAML takes it
+    for text, that this is so. Return "" for a value that is no number, and for a fraction where a whole number is
+    expected.
 
     ``expected``: what the field must be, such as "be a whole number".
     """

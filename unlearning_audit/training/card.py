@@ -82,7 +82,7 @@ def driver(file: Path = Path("/proc/driver/nvidia/version")) -> str:
         match = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", file.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return ""
-    return match[1] if match else ""
+    return match[1] if match else ""  # the part of the match in parentheses, the version
 
 
 def deterministic() -> bool:

@@ -108,7 +108,7 @@ def sums_of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> 
             hook.remove()
     edges = [edge for calls_of_layer in calls.values() for _, edge in calls_of_layer]
     gradients = iter(torch.autograd.grad(loss, edges, allow_unused=True))  # in the order of ``edges``
-    parts = []
+    parts = []  # of each layer: squared norms [b], and a function from factors [b] to sums of scaled gradients by name
     with torch.no_grad():
         for (name, layer), calls_of_layer in calls.items():
             pairs = [(inputs, next(gradients)) for inputs, _ in calls_of_layer]

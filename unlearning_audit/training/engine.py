@@ -132,7 +132,9 @@ def chain_forward(
                 torch.bmm(x, matrix.mT, out=out)
             else:
                 torch.baddbmm(bias.unsqueeze(1), x, matrix.mT, out=out)
-        else:  # an elementwise layer works in place after a linear layer, because nothing else needs the linear output
+        else:
+            # [0] is the layer's function, which works in place. It may do so after a linear layer, whose output nothing
+            # else needs; any other input is copied.
             out = ELEMENTWISE[step][0](x if number > 0 and steps[number - 1] == "linear" else x.clone())
         values.append(out)
     return values, matrices
@@ -160,7 +162,8 @@ def chain_backward(
     number, first_linear = len(matrices), steps.index("linear")
     for i, step in reversed([*enumerate(steps)]):
         if step != "linear":
-            gradient = ELEMENTWISE[step][1](gradient, values[i + 1])  # from the gradient at its output, and its output
+            # [1] is the layer's backward, from the gradient at its output, and its output.
+            gradient = ELEMENTWISE[step][1](gradient, values[i + 1])
             continue
         number, gradient = number - 1, _aligned(gradient)
         yield number, values[i], gradient

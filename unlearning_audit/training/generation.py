@@ -87,7 +87,7 @@ def _uniform(stack: Models, model: int, samples: np.ndarray, numbers: np.ndarray
     answer ``numbers[i]`` to sample ``samples[i]``, int [n] each."""
     shape, drawn = (int(numbers.max()) + 1, stack.x.shape[1]), {}
     for sample in np.unique(samples).tolist():  # further answers take further numbers, and change none
-        drawn[sample] = generator("sampled", stack.seeds[model], sample).random(shape)
+        drawn[sample] = generator("sampled", stack.seeds[model], sample).random(shape)  # [answers, length]
     of_texts = [drawn[sample][number] for sample, number in zip(samples.tolist(), numbers, strict=True)]
     return torch.from_numpy(np.stack(of_texts)).to(stack.device)
 

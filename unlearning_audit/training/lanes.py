@@ -87,7 +87,7 @@ class Scheduler:
 
     def measure(self) -> None:
         """Set ``room`` to the number of lanes that fit into memory, as soon as the first lane has allocated what its
-        steps need (`Lane.settled`). Do nothing before that, and nothing after it was done once.
+        steps need (`Lane.settled`). ``room`` is set once: earlier and later calls do nothing.
 
         Every lane is assumed to need as much as the first one: the memory that is not free any more, even if the
         allocator only keeps it for later, because the lane needed it at its peak.
@@ -191,8 +191,8 @@ class Lane:
         return self.steps >= SETTLED_AFTER or (recorder is not None and recorder.has_recording)
 
     def try_step(self) -> BaseException | None:
-        """Take one step, after `start` if it is the first. Return the error if memory was exhausted, else None. All
-        other errors are raised."""
+        """Take one step; before the first step, copy the group's models from the stack (`start`). Return the error if
+        memory was exhausted, else None. All other errors are raised."""
         try:
             with torch.cuda.stream(self.cuda_stream):
                 if self.steps == 0:

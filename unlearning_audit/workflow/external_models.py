@@ -234,7 +234,7 @@ def _as_published(
     """
     values, scores, samples = readings.astype(np.float64), {}, _without_views(rows)
     columns: dict[str, np.ndarray] = {}
-    of_samples = values[:, rows.part < 2]
+    of_samples = values[:, rows.part < 2]  # rows of parts 0 and 1 are samples, and of part 2 views
     for name in registry.defining("attacks", registry.OF_TEXTS["attacks"]):
         if samples.compressed is not None or "compressed" not in registry.declared("attacks", name):
             scores[name] = registry.load("attacks", name).text_score(of_samples, samples.compressed)

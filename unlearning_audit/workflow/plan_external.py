@@ -46,7 +46,8 @@ class External(Judged):
             The population, such as "target". The label has the name of the ``method`` only if every method has a
             population of this kind of its own.
         files
-            Name → path, as `evaluation.external` reads them.
+            Name → path: of checkpoints, whose names begin with "checkpoint_", or of logits or published results; and of
+            masks of samples such as "forget".
         options
             The options of the protocol.
         """

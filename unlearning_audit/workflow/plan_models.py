@@ -169,8 +169,8 @@ class Models:
 
     def _blocks(self) -> list[tuple[str, list[int]]]:
         """Return every batch of blocks as (population, block numbers). The models of one batch are trained by one
-        job. A batch has as many blocks as the study's ``batch`` says; only the last may have fewer, and those that
-        `_reusable_parts` divides."""
+        job. A batch has as many blocks as the study's ``batch`` says. The last batch of a population may have fewer. A
+        batch is divided if an earlier job has trained its first blocks as one batch (`_reusable_parts`)."""
         size, batches = self.study.batch, []
         for population, count in self._populations().items():
             for start in range(0, count, size):

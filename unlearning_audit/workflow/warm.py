@@ -79,6 +79,7 @@ def ask(name: str, arguments: list[str]) -> int | None:
             server.connect(f"\0{name}")
             if not is_own(server) or os.environ.get("OMP_NUM_THREADS") != "1":
                 return None
+            # 0, 1 and 2 are standard input, output and error of this process, which the fork then has too.
             socket.send_fds(server, [len(text).to_bytes(8, "big")], [0, 1, 2])
             server.sendall(text)
         except OSError:
