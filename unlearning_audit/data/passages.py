@@ -127,8 +127,8 @@ def load(options: Options, root: Path) -> Source:
 
 
 def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
-    """Return the texts of the training part and of the test part. Only WikiText has a test part; of any other corpus, it
-    is empty.
+    """Return the texts of the training part and of the test part. Only WikiText has a test part; of any other corpus,
+    it is empty.
 
     Blank texts of the hub are skipped. Raises ValueError that names the file or folder.
     """
