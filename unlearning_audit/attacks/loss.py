@@ -40,6 +40,6 @@ def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
 
 
 def cross_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return −log p_y in nats, float64 [n], from ``logits`` [n, classes] and labels ``y`` [n]. It is not clipped, so it
-    keeps growing where p_y rounds to 0."""
+    """Return −log p_y in nats, float64 [n], from ``logits`` [n, classes] and labels ``y`` [n]. The result is not
+    clipped, so it keeps growing where p_y rounds to 0."""
     return -signals.label_logp(logits, y)

@@ -24,7 +24,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
 
 def modified_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the modified entropy −(1 − p_y) log p_y − Σ_{c≠y} p_c log(1 − p_c) of predictions p with the true class y,
-    float64 [n]. It is finite where p rounds to 0 or 1."""
+    float64 [n]. The result is finite where p rounds to 0 or 1."""
     log_p, log_q = signals.log_probabilities(logits), signals.log_complements(logits)  # log p and log(1 − p)
     terms = np.exp(log_p) * log_q  # of all classes; that of the true class is replaced below
     true_class = np.exp(signals.of_label(log_q, y)) * signals.of_label(log_p, y)

@@ -235,8 +235,8 @@ class Read:
 
     @property
     def _least(self) -> float:
-        """Return the lower limit of the distance that stands for all attacks, for the audited pairs and not for
-        others."""
+        """Return the lower limit of the distance that stands for all attacks. The limit holds for the audited pairs
+        only, not for other pairs of splits."""
         return self._hull(self.together.null_half, [self.chosen])[0]  # [0]: the lower limit, [1]: the upper one
 
     @property
@@ -259,7 +259,8 @@ class Read:
 
     @property
     def given(self) -> str:
-        """Return a clause on the given spread of retrained models on which the distance rests; "" if none is given."""
+        """Return a clause on the given spread of retrained models on which the distance rests; "" if no spread is
+        given."""
         return "" if self.contrast.spread is None else f"{GIVEN} {self.contrast.spread:.3g}"
 
     def _hull(self, half_widths: np.ndarray, attacks: np.ndarray | list[int] | slice) -> tuple[float, float]:
@@ -355,8 +356,8 @@ class Read:
 
         If blind attacks counted, the variation of many attacks that find nothing would decide that test. By a blind
         attack, neither doing nothing nor this method differs significantly from retraining, and the 1 − 2α intervals of
-        both distances lie within twice the margin. If no attack is blind or all are, or if the metric is coarse, the
-        distance is returned unchanged.
+        both distances lie within twice the margin. If no attack is blind or every attack is blind, or if the metric is
+        coarse, the distance is returned unchanged.
 
         Parameters
         ----------
@@ -715,10 +716,10 @@ def _outlying(contrast: Contrast, level: float) -> bool:
 
 def beside_none(method: Read, none: Read) -> Distances | None:
     """Return how far a method and doing nothing (``none``) are from retraining by one metric, with their joint error;
-    None where their models do not correspond.
+    None where the models of the two do not correspond.
 
-    Both distances are absolute. Of several attacks, the one with the largest absolute distance counts. The errors are
-    those of a mean over attacks with the weights `Read.weights`, so that the interval is continuous in the scores.
+    The distances are absolute. Of several attacks, the one with the largest absolute distance counts. The errors are
+    the errors of a mean over attacks with the weights `Read.weights`, so that the interval is continuous in the scores.
     """
     both = joint([(method.contrast, method.weights), (none.contrast, none.weights)])
     return None if both is None else replace(both, value=np.abs([method.largest, none.largest]))

@@ -147,9 +147,10 @@ def _row(metric: str, label: str, scenario: str, estimate: Estimate) -> dict[str
 def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
     """Return (metric, property) → the row that represents it, from the rows of `evaluate`.
 
-    For each property this is the row of one scenario, which `common_scenario` chooses, so that metrics are compared on
-    the same models. If that scenario lacks the metric, it is the row of the first scenario with a value, or of the
-    first one if none has a value. Agreements between two metrics are left out.
+    All metrics are represented by rows of one scenario for each property, which `common_scenario` chooses, so that
+    metrics are compared on the same models. A metric that this scenario lacks is represented by its row of the first
+    scenario with a value, or of the first scenario if no scenario has a value. Agreements between two metrics are left
+    out.
     """
     by_scenario: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in rows:
@@ -308,7 +309,7 @@ def _with_logarithms(row: Row) -> Row:
 
 
 def _standard_error(row: Row) -> float:
-    """Return the standard error behind a 95 % interval, from the wider of its two sides."""
+    """Return the standard error behind a 95 % interval, from the wider of its two halves."""
     half_width = max(row.ci_high - row.value, row.value - row.ci_low)
     return float(half_width / stats.normal_quantile(0.975))
 

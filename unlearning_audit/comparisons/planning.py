@@ -119,9 +119,10 @@ class Reference:
 
 
 def models_today(read: Read) -> int:
-    """Return how many retrained models there are, but at least two unless the spread of a single one is given.
+    """Return how many retrained models the study has, but at least 2, or at least 1 if the spread of a single one is
+    given.
 
-    A single retrained model of unknown spread does not show how models vary; the audited models show it then.
+    A single retrained model of unknown spread does not show how models vary. In this case the audited models show it.
     """
     return max(read.contrast.retrained, 1 if read.given else 2)
 

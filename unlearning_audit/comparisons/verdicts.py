@@ -388,9 +388,9 @@ def _verdict_and_needs(
     """Return one method's row of the table of verdicts and, if it is inconclusive, rows of the study sizes that would
     decide on it, else [].
 
-    A method that failed, or has no distance by a deciding metric, gets a row without numbers that says why. Otherwise
-    the row has the numbers of the metric that determines the verdict (`decide.classify`). The state of the scenario may
-    replace this verdict (`_class_in_state`); if no deciding distance shows how models vary, it is
+    A method that failed, or has no distance by a deciding metric, gets a row without numbers that says why. The row of
+    any other method has the numbers of the metric that determines the verdict (`decide.classify`). The state of the
+    scenario may replace this verdict (`_class_in_state`); if no deciding distance shows how models vary, it is
     `decide.NO_YARDSTICK`. An equivalent method has the interval of the test of equivalence.
 
     Parameters
@@ -458,9 +458,10 @@ def _unknown_metrics(method: str, judgement: _Judged, coarse: set[str], saturate
     """Return (metric, reason) for each metric whose number is unknown or shows nothing, so that ``method`` cannot be
     shown to be within its margin.
 
-    There are three kinds. First, metrics without a distance; for retraining, metrics of utility do not count, because
-    it is their reference. Second, if the distance by any metric rests on a stated spread of retrained models, the
-    metrics without one whose variation is unknown. Third, the ``saturated`` deciding metrics, if no other one decides.
+    Three kinds of metrics are returned. First, metrics without a distance; for retraining, metrics of utility do not
+    count, because retraining is their reference. Second, if the distance by any metric rests on a stated spread of
+    retrained models, the metrics without a stated spread whose variation is unknown. Third, the ``saturated`` deciding
+    metrics, if no other metric decides.
 
     Parameters
     ----------

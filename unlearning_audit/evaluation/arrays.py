@@ -159,8 +159,8 @@ class Membership(Stored):
 
     def of_request(self, request: int) -> "Membership":
         """Return the memberships as if, of a sequence of requests, only the one with the number ``request`` existed,
-        even if it was not made yet. Of its samples, those that a model was trained on are ``forget``, and the others
-        are ``heldout``. Canaries that are not among its samples are in no pair."""
+        even if it was not made yet. The samples of this request that a model was trained on are ``forget``, its further
+        samples are ``heldout``. Canaries that are not among the samples of the request are in no pair."""
         requested = np.asarray(self.request == request)
         return replace(
             self, forget=requested & self.train, heldout=requested & ~self.train, request=None,

@@ -57,7 +57,7 @@ class Cohort:
 
     @cached_property
     def target(self) -> np.ndarray:
-        """Return which models are the defender's, bool [models]; the others are the adversary's shadow models."""
+        """Return which models are the defender's, bool [models]; all other models are the adversary's shadow models."""
         return ~self.membership.shadow
 
     def features(self, files: list[str]) -> Iterator[Features]:
@@ -120,7 +120,7 @@ class Group:
 
     @property
     def outputs(self) -> Outputs:
-        """Return the logits of all models in the files, also of those that are not in the group."""
+        """Return the logits of all models in the files, including models that are not in the group."""
         return self.cohort.outputs(self.files)
 
     @property

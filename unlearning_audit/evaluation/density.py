@@ -30,7 +30,7 @@ def kernel(points: np.ndarray, x: np.ndarray, *, bandwidth: float, bins: float =
     The line is divided into cells. Points of one cell are merged into one kernel with their number, mean and variance.
     So the cost grows with the spread of the points and not with their number. The result differs from the full sum
     (``bins=inf``) by less than 2e-5 · max(1, |result|) up to two bandwidths from a point, and by less than 1e-3 ·
-    |result| at thirty. It is finite everywhere: far from all points, the nearest kernels decide.
+    |result| at thirty. The result is finite everywhere: far from all points, the nearest kernels decide.
 
     Parameters
     ----------

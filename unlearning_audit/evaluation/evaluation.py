@@ -135,8 +135,8 @@ class Evaluation(Cohort):
 
     @property
     def audited(self) -> Group:
-        """Return the audited models after unlearning: all imported ones, or the defender's of those that were trained
-        here."""
+        """Return the audited models after unlearning: all imported models of the target, or the defender's of the
+        models that were trained here."""
         return Group(self, self.unlearned_files, None if self.imported else self.target)
 
     @cached_property

@@ -96,7 +96,8 @@ def _far_better(counts: np.ndarray, order: np.ndarray, *, than: np.ndarray) -> b
     order
         int [labels]: the right column of each label in ``counts``.
     than
-        [label, column]: the same counts of other predictions, of which column c is right for label c.
+        [label, column]: how often samples of a label got a column in other predictions, where column c is right for
+        label c.
     """
     return all(
         table[np.arange(len(order)), order].sum() / table.sum() > max(RIGHT, TIMES * np.trace(other) / other.sum())

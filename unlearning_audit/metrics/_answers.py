@@ -13,9 +13,9 @@ from unlearning_audit.metrics import Data, Evaluation
 def overlap(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     """Return ROUGE-L of the answers that the defender's models generate, against the scored tokens of each sample.
 
-    float64 [models, samples, 3]: recall, F1, and F1 of unstemmed words; NaN where a model was not queried. It is
-    computed once for an evaluation. Raises NoAnswerError where a method left no models, and ValueError for data without
-    a tokenizer.
+    float64 [models, samples, 3]: recall, F1, and F1 of unstemmed words; NaN where a model was not queried. The result
+    is computed once for an evaluation, and kept. Raises NoAnswerError where a method left no models, and ValueError for
+    data without a tokenizer.
     """
     return evaluation.cached("overlap", files, lambda: overlap_of(evaluation.data, of_files(files)))
 
@@ -34,8 +34,8 @@ def _by_model(batch: Generations | Sampled) -> Iterator[tuple[np.ndarray, np.nda
 def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     """Return the ROUGE-L recall of each sampled answer of the defender's models, float64 [models, samples, answers].
 
-    NaN where a model was not queried. It is computed once for an evaluation. Raises NoAnswerError where a method left
-    no models, and ValueError for data without a tokenizer.
+    NaN where a model was not queried. The result is computed once for an evaluation, and kept. Raises NoAnswerError
+    where a method left no models, and ValueError for data without a tokenizer.
     """
 
     def compute() -> np.ndarray:

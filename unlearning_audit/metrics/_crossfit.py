@@ -92,10 +92,9 @@ def _on_halves(game: _game.Game, decision: np.ndarray, halves: np.ndarray) -> np
 
 def _model_halves(game: _game.Game, *, rng: np.random.Generator, halvings: int) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return the weights of the models in a random half and in its opposite, float64 [halvings, models] each, and
-    whether both hold all models.
+    whether both halves hold all models, because some split has only one model.
 
-    A sum with these weights is the mean over the models of a split, then over splits. Both halves hold all models if
-    some split has only one.
+    A sum with these weights is the mean over the models of a split, then over splits.
     """
     count = np.bincount(game.split)  # int [splits]: the models of each split
     split_weight = _game.share(game)[game.split]  # of each model: the weight of its split in the mean over splits

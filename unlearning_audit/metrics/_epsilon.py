@@ -31,8 +31,8 @@ def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
     counts: float64 [(positives + 1) · (negatives + 1)], read-only.
 
     Entry ``tp · (negatives + 1) + fp`` belongs to an attack that accepts ``tp`` of the positives and ``fp`` of the
-    negatives. It is inf for perfect separation, −inf (discarded) if exactly one error rate is zero, and otherwise at
-    least 0.
+    negatives. The entry is inf for perfect separation, and −inf (discarded) if exactly one error rate is zero. All
+    other entries are at least 0.
     """
     fnr = (positives - np.arange(positives + 1)[:, None]) / positives
     fpr = np.arange(negatives + 1)[None, :] / negatives

@@ -163,8 +163,8 @@ def evaluate(
 def label_overlap(a: np.ndarray, b: np.ndarray) -> float:
     """Return Σ_c min(share of class c in a, share in b): 1 for the same label histogram, 0 for disjoint classes.
 
-    This reading of RULI's "proportion of shared classes" gives the paper's numbers; counting classes that occur in both
-    sets would give 100 % for CIFAR-10.
+    RULI calls it the "proportion of shared classes", and this formula gives the paper's numbers. Counting the classes
+    that occur in both sets would give 100 % for CIFAR-10.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class Options(Settings):
 def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the rows that published scores and values of the audited models give.
 
-    These are "unlearning_step" of a checkpoint; "auc_…" and "tpr_at_fpr_…" of each attack; "reading_…", the mean of
+    The rows are "unlearning_step" of a checkpoint; "auc_…" and "tpr_at_fpr_…" of each attack; "reading_…", the mean of
     each value for each role; "aggregate_…" of each aggregate; and "printed_numbers", the share of printed numbers that
     agree with recomputed ones. If some model lacks scores of an attack on one side, its AUC has this reason in place of
     a number. If some model lacks values of a role, the row is left out.

@@ -41,7 +41,7 @@ QUANTITIES = (
 
 class Options(Settings):
     """``bits`` to which the weights of matrices and kernels are rounded, in steps set by the largest weight of each
-    output; ``decides``: a verdict rests on the accuracy on forgotten samples as well."""
+    output; ``decides``: whether a verdict rests on the accuracy on forgotten samples, too."""
 
     bits: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1), Distinct] = (8, 4)
     decides: bool = False

@@ -23,9 +23,10 @@ PROTOCOL_MINIMUM = {"models_per_split": ("minimum", 1)}
 
 
 class Options(Settings):
-    """``density`` of phi in the other models: ``pooled`` Gaussians have each sample's mean and one spread for all, as
-    is advised for few models (Carlini et al. 2022, §VI), the others are those of the metric ruli; ``fpr``: the false
-    positive rates at which TPR is given; ``minimum`` models in every distribution."""
+    """``density`` of phi in the models that serve as shadow models: ``pooled`` Gaussians have each sample's mean and
+    one spread for all, as is advised for few models (Carlini et al. 2022, §VI); ``kde`` and ``gaussian`` have a spread
+    for each sample; ``fpr``: the false positive rates at which TPR is given; ``minimum`` models in every
+    distribution."""
 
     density: Literal["pooled", "gaussian", "kde"] = "pooled"
     fpr: FalsePositiveRates = (0.01,)

@@ -22,7 +22,8 @@ class Candidates(Settings):
 
 
 def selects_from(options: Candidates) -> str | None:
-    """Return the scenario whose selection is needed, "" if one is needed but not named, None if none is needed."""
+    """Return the scenario whose selection of samples is needed; "" if a selection is needed but no scenario is named;
+    None if no selection is needed."""
     return (options.select_from or "") if options.memorised else None
 
 

@@ -9,12 +9,12 @@ ARRAYS = (".npz", ".csv", ".txt", *WEIGHTS, ".pkl", ".pickle")
 
 
 def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> str:
-    """Return a sentence if one of ``folders`` contains the array ``name`` in another format than .npy; "" otherwise.
+    """Return a sentence if one of ``folders`` contains the array ``name`` in another format than .npy, else "".
 
     Parameters
     ----------
     also_text
-        Whether text files count. A text such as train.csv may be a data set instead of the array train.
+        Whether text files count. A text such as train.csv may be a data set, and not the array train.
     """
     paths = [folder / f"{name}{suffix}" for folder in folders for suffix in ARRAYS]
     found = [path for path in paths if path.is_file() and (also_text or path.suffix not in (".csv", ".txt"))]

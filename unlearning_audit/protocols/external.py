@@ -119,10 +119,10 @@ def _home(root: Path, method: str, method_names: list[str]) -> Path:
 def _refuse_unknown_folders(root: Path, method_names: list[str]) -> None:
     """Raise ValueError for what would be ignored in ``root`` and in the folders of the methods ``method_names``.
 
-    That is a population that all methods share, in the folder of one method; an array of unknown name; and a folder of
-    unknown name if it has models, or if its name is almost a known one. A folder that is itself one model does not
-    count as having models, because an adapter may have any name. A folder that has target/ passes, because it may be
-    another method of the user's.
+    Three things would be ignored: a population that all methods share, in the folder of one method; an array of unknown
+    name; and a folder of unknown name if it has models, or if its name is almost a known one. A folder that is itself
+    one model does not count as having models, because an adapter may have any name. A folder that has target/ passes,
+    because it may be another method of the user's.
     """
     methods = [name for name in method_names if (root / name / "target").is_dir()]
     for folder in (root / method / name for method in methods for name in SHARED):
@@ -251,8 +251,8 @@ def checkpoints(folder: Path) -> list[Path]:
 def _files_of(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> dict[str, Path]:
     """Return name → file of the population ``kind``, which lies in ``folder``.
 
-    The names are those of arrays and, for models without logits, "checkpoint_0" and so on. If the folder holds
-    published values of each sample instead, the only name is "published".
+    The names are names of arrays and, for models without logits, "checkpoint_0" and so on. If the folder holds
+    published values of each sample in place of arrays, the only name is "published".
 
     Parameters
     ----------
@@ -260,7 +260,8 @@ def _files_of(kind: str, folder: Path, above: list[Path], donors: list[Path]) ->
         Folders from which arrays on samples (`SAMPLE_FILES`) are taken that ``folder`` lacks; the first that has one
         counts.
     donors
-        Folders with the same models, from which arrays on models (`MODEL_FILES`) are taken in the same way.
+        Folders with the same models, from which arrays on models (`MODEL_FILES`) are taken that ``folder`` lacks; the
+        first that has one counts.
 
     Raises
     ------

@@ -72,7 +72,8 @@ def models(options: Options) -> int:
 
 
 def selects_from(options: Options) -> str | None:
-    """Return the scenario whose selection is needed, "" if one is needed but not named, None if none is needed."""
+    """Return the scenario whose selection of samples is needed; "" if a selection is needed but no scenario is named;
+    None if no selection is needed."""
     needed = {"vulnerable", "protected"} & set(KINDS[options.target_set])
     return (options.select_from or "") if needed else None
 
@@ -129,8 +130,8 @@ def draw(
 
 
 def targets(data: Data, options: Options, seed: int, selection: Selection | None = None) -> list[np.ndarray]:
-    """Return the target samples, int64 [target_size] for each kind in the target set. They are equal in all blocks of
-    all populations.
+    """Return the target samples, int64 [target_size] for each kind in the target set. All blocks of all populations
+    have the same target samples.
 
     `KINDS` says of which kinds a target set consists: "any" training sample, "class" (a sample of
     ``options.target_class``), or "vulnerable" and "protected" (both by the ``selection``). Raises ValueError if a

@@ -23,9 +23,10 @@ class Options(_candidates.Candidates):
     target and shadow models of each split.
 
     ``requests``: the number of requests of equal size in which F is forgotten, one after the other, with a part of T
-    each. ``sensitivity`` weights the samples that the oracle draws (𝒫 of Definition 3.2): relative weight by class, 1
-    for all others; empty = uniform. ``classes`` and ``memorised`` restrict F and T. To let a model forget a whole
-    class, choose it and a large ``alpha``: half of its samples are F, the others T, and R has none.
+    each. ``sensitivity`` weights the samples that the oracle draws (𝒫 of Definition 3.2): class → relative weight, 1
+    for classes that are not named; empty = uniform. ``classes`` and ``memorised`` restrict F and T. To let a model
+    forget a whole class, choose it and a large ``alpha``: half of its samples are F, the other half T, and R has none
+    of them.
     """
 
     alpha: float = Field(0.1, gt=0, le=0.5)
@@ -54,9 +55,9 @@ def draw(
 ) -> Membership:
     """Return the memberships of one pair of swapped splits, and of the adversary's shadow models.
 
-    Half of the training part is the game's, the other half the adversary's. From each half, samples R,
-    F and T are drawn. All models of a half retain R. Some of them forget F and never see T, the others forget T and
-    never see F.
+    Half of the training part is the game's, the other half the adversary's. From each half, samples R, F and T are
+    drawn. All models of a half retain R. The models of one split forget F and never see T, the models of the other
+    split forget T and never see F.
 
     Parameters
     ----------

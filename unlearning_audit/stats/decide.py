@@ -85,8 +85,8 @@ class Decision:
     Parameters
     ----------
     number
-        The index of the deciding distance that determines the verdict. It is the distance that differs most clearly
-        from 0, or else the one that exceeds its margin most.
+        The index of the deciding distance that determines the verdict: of the one that differs most clearly from 0, or
+        of the one that exceeds its margin most.
     p_holm
         The adjusted p-value of that distance.
     note

@@ -46,10 +46,10 @@ def estimate(
     """Return a statistic of sample means with a 95 % interval over samples and over models.
 
     The variance is that over samples (delete one) plus that over models (delete a group), minus what both contain: the
-    noise that is independent for every (model, sample). It is at least the larger of these two variances. A bootstrap
-    over models would fail where the statistic is a maximum over thresholds, because repeated models fake separation:
-    for ε of a perfect method, its 95 % percentile interval covers half of the time. Sources: Efron and Stein 1981; Owen
-    2007 for the two-way decomposition.
+    noise that is independent for every (model, sample). The result is at least the larger of the first two variances. A
+    bootstrap over models would fail where the statistic is a maximum over thresholds, because repeated models fake
+    separation: for ε of a perfect method, its 95 % percentile interval covers half of the time. Sources: Efron and
+    Stein 1981; Owen 2007 for the two-way decomposition.
 
     Parameters
     ----------

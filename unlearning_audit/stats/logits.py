@@ -8,7 +8,8 @@ from unlearning_audit.stats.shapes import Float, Int
 def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]) -> Float[np.ndarray, "*rest"]:
     """Return the logit-scaled confidence of the label, z_y − log Σ_{c≠y} exp z_c = log p_y/(1 − p_y).
 
-    It is exact where softmax saturates. Source: Carlini et al. 2022, eq. 4, without its clipping.
+    The result is exact where softmax saturates. Source: Carlini et al. 2022, eq. 4, without the clipping that the paper
+    adds.
 
     Parameters
     ----------

@@ -221,8 +221,8 @@ def e_value(*, guesses: Guesses) -> float:
     e-values of independent audits may be multiplied.
 
     The e-value is the likelihood ratio of shares between ½ and 1, all equally likely, against ½, divided by
-    ``attacks``. At or above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021). It is at most the
-    largest double, so that its product with 0 is a number.
+    ``attacks``. An e-value of at least 1/α rejects at level α, however often one looked (Vovk and Wang 2021). The
+    result is at most the largest double, so that its product with 0 is a number.
     """
     right, wrong = guesses.right, guesses.pairs - guesses.right
     # Pr[Beta(right + 1, wrong + 1) > ½] = Pr[Bin(pairs + 1, ½) > wrong]

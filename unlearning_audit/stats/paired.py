@@ -186,8 +186,8 @@ class Distances:
 
     @property
     def errors(self) -> Float[np.ndarray, "K"]:
-        """Return the standard error of each number, float64 [K]: the largest of those over samples, over samples and
-        models, and over samples and units."""
+        """Return the standard error of each number, float64 [K]: the largest of three standard errors, over samples,
+        over samples and models, and over samples and units."""
         variance = self.sampled
         for layer in (self.models, self.units):
             between, shared, _known = layer.variances

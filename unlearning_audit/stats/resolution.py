@@ -121,7 +121,7 @@ def half_width(*, components: Components, design: Design, level: float = LEVEL, 
     intervals of ``paired.Distances``.
 
     The interval is the widest of three: over samples alone; over samples and models, where models vary as the repeats
-    of a split show, or as splits show if none has repeats; over samples and units, if ``units`` is set. With
+    of a split show, or as splits show if no split has repeats; over samples and units, if ``units`` is set. With
     ``components.of_samples``, the interval over samples alone is taken. The variances over models and units are
     estimates with few degrees of freedom, so the half-width is averaged over their distribution.
 

@@ -67,10 +67,10 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     groups differ in their units or splits, all models of a group count as repeats. Let S be the variance between models
     of one (unit, split), and m and n the numbers of audited and reference models there. The first result, for
     intervals, has variance S_audited/m + S_reference/n, to which differences between units add. Its degrees of freedom
-    are the smaller of both (Welch's lie between that and their sum). A group without repeats is assumed to vary as the
-    other. The second result, for tests, has variance S_reference·(1/m + 1/n), from reference models alone if these have
-    repeats. If neither group has repeats, the variance of models is unknown and has 0 degrees of freedom (``dof``),
-    unless a ``covariance`` is given.
+    are the smaller number of the two groups' (Welch's lie between that and their sum). A group without repeats is
+    assumed to vary as much as the group with repeats. The second result, for tests, has variance S_reference·(1/m +
+    1/n), from reference models alone if these have repeats. If neither group has repeats, the variance of models is
+    unknown and has 0 degrees of freedom (``dof``), unless a ``covariance`` is given.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def _model_layers(
     if not audited_repeats and not reference_repeats:
         unknown = Layer(np.zeros_like(sampled), sampled, 0)
         return unknown, unknown
-    # A group without repeats is assumed to vary as the other.
+    # A group without repeats is assumed to vary as much as the group with repeats.
     audited_covariance, audited_noise, audited_dof = audited if audited_repeats else reference
     reference_covariance, reference_noise, reference_dof = reference if reference_repeats else audited
     of_audited, of_reference = audited_covariance * audited_scale, reference_covariance * reference_scale
