@@ -306,23 +306,23 @@ def gpu_() -> None:
 
 
 def study_of(words: list[str] | None) -> tuple[str, list[str]]:
-    """Split the words of a command into the study and the rest. The study is the first YAML file, or else the first
-    word.
+    """Split the words of a command into the study and all other words. The study is the first YAML file or, if there is
+    none, the first word, unless that is an option; without a study, `DEFAULT`.
 
     >>> study_of(["--cores", "8", "mine.yaml"])
     ('mine.yaml', ['--cores', '8'])
     """
     rest = list(words or [])
     studies = [word for word in rest if word.endswith((".yaml", ".yml")) and not word.startswith("-")]
-    first = studies[:1] or [word for word in rest[:1] if not word.startswith("-")]
-    for word in first:
-        rest.remove(word)
-    return (first[0] if first else DEFAULT), rest
+    candidates = [*studies, *(word for word in rest[:1] if not word.startswith("-"))]
+    for study in candidates[:1]:
+        rest.remove(study)
+    return next(iter(candidates), DEFAULT), rest
 
 
 def planned(file: str) -> Any:
     """Read a study's file, check it, and return its plan: all jobs and their files. Raises ValueError with one sentence
-    on what is wrong, with its line in the file if that is known."""
+    on what is wrong, and with the line of the file if it is known."""
     from unlearning_audit.study import configfile, messages, reading
 
     config, origin = reading.load([file])
@@ -358,7 +358,8 @@ def snakemake(file: str, further: list[str]) -> int:
 def _by_stage(counts: dict[str, int]) -> str:
     """Return numbers of jobs as text, such as "4 train, 8 unlearn, 9 for tables, figures and the report".
 
-    ``counts``: rule → number of its jobs. Rules that are no stages of the pipeline make tables, figures and the report.
+    ``counts``: Snakemake rule → number of its jobs. Rules that are no stages of the pipeline make tables, figures and
+    the report.
     """
     from unlearning_audit.study.schema import STAGES
 

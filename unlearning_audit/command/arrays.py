@@ -87,10 +87,10 @@ class Audit:
         """All numbers, one in each row; metrics and attacks that failed have none. A row whose metric is "doubt" or
         "remark" has only a note.
 
-        The columns are ``method`` and the fields of `Row`: ``attack`` and ``metric``; the ``value``, the limits of its
-        95 % interval (``ci_low``, ``ci_high``), and ``n``, the number of samples, pairs or models over which it is a
-        mean; a ``note``, which says why a value is missing; and columns that say what the number is of, such as
-        ``role`` (of the samples) and ``pair``.
+        The columns are ``method``, ``attack`` and ``metric``; the ``value``, the limits of its 95 % interval
+        (``ci_low``, ``ci_high``), and ``n``, the number of samples, pairs or models over which it is a mean; a
+        ``note``, which says why a value is missing; and columns that say what the number is of, such as ``role`` (of
+        the samples) and ``pair``.
         """
         records = rows.read_study(self._results / "metrics.csv")  # numbers, and failures, which are left out below
         table = [(record.method, *astuple(record.row)) for record in records if isinstance(record.row, rows.Row)]
@@ -112,20 +112,21 @@ class Audit:
         """The scores of attacks on each forgotten and held-out sample.
 
         Columns: ``method``; ``attack`` as "name/form"; ``sample``; ``role``, "forget" or "heldout"; ``models``, how
-        many models have the sample in this role; ``score``, the mean over these (higher = more likely forgotten);
-        ``called_member``, the share of them in which the attack decides that the sample was a member.
+        many models have the sample in this role; ``score``, the mean over these models (higher = more likely
+        forgotten); ``called_member``, the share of these models for which the attack decides that the sample was a
+        member.
         """
         columns = ["method", "attack", "sample", "role", "models", "score", "called_member"]
         summary = {"models": ("score", "size"), "score": ("score", "mean"), "called_member": ("decision", "mean")}
-        parts = [pandas.DataFrame(columns=columns)]  # without rows, for a result without scores
+        found = [pandas.DataFrame(columns=columns)]  # without rows, for a result without scores
         for method, path in self._scores.items():
             for (attack, form), scores in tables.read_scores(self.folder / path).items():
                 about = {name: scores[name] for name in ("index", "role", "score", "decision")}
                 rows = pandas.DataFrame(about).query("role in ('forget', 'heldout')")  # one for each model and sample
                 samples = rows.groupby(["index", "role"], observed=True).agg(**summary).reset_index()
                 samples = samples.rename(columns={"index": "sample"})
-                parts.append(samples.assign(method=method, attack=f"{attack}/{form}")[columns])
-        return pandas.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+                found.append(samples.assign(method=method, attack=f"{attack}/{form}")[columns])
+        return pandas.concat([table for table in found if len(table)] or found, ignore_index=True)
 
     @cached_property
     def recognised(self) -> pandas.DataFrame:
@@ -155,8 +156,8 @@ class Audit:
 
     @property
     def matrix(self) -> pandas.DataFrame:
-        """The verdicts in words, one in each row, with a note if a distance is missing or rests on an assumption
-        (`_reason`). Without any verdict, the values of Q instead."""
+        """The verdicts in words, one in each row, with a note if a distance is missing or rests on an assumption. If
+        there is no verdict at all, the values of Q."""
         if not len(self.verdicts):
             numbers = self.metrics.query("metric == 'q'")[["method", "attack", "value", "ci_low", "ci_high", "note"]]
             return numbers.set_index("method")
@@ -164,7 +165,7 @@ class Audit:
             {
                 "verdict": words.state(line["verdict"]).word,
                 "removed": "" if np.isnan(line["share_closed"]) else f"{line['share_closed']:.0%}",
-                "distance": interval(Cell(line["distance"], line["ci_low"], line["ci_high"]), 2),
+                "distance": interval(Cell(line["distance"], line["ci_low"], line["ci_high"]), places=2),
                 "found by": line["found_by"],
                 "note": _reason(line),
             }
@@ -191,11 +192,12 @@ class Audit:
 
 
 def _advice(verdicts: pandas.DataFrame) -> list[str]:
-    """Return a line for each reason why methods have a distance but no clear verdict, with their names and what to
-    change.
+    """Return a line for each reason why methods have a distance but no clear verdict, with the names of these methods
+    and what to change.
 
-    ``verdicts`` is the table of verdicts of a study. A note consists of clauses: the first two say why there is no
-    verdict and what to change, and others are remarks. Where retrained models disagree, the first clause says all.
+    ``verdicts`` is the table of verdicts of a study. Its notes consist of clauses: the first two say why there is no
+    verdict and what to change; further clauses are remarks. Where retrained models disagree, the first clause says
+    both.
     """
     methods_of: dict[str, list[str]] = {}  # reason → methods
     for line in verdicts.to_dict("records"):
@@ -210,11 +212,11 @@ def _reason(verdict: Mapping[str, Any]) -> str:
     """Return the note on a row of the table of verdicts: with a distance, the assumption on which the verdict rests (""
     if there is none); without a distance, the reason why it is missing.
 
-    A method that failed is treated like one with a distance, because its failure is shown elsewhere.
+    For a method that failed, the reason is not returned, because its failure is shown elsewhere.
     """
     if not np.isnan(verdict["distance"]) or verdict["verdict"] == "failed":
         return sensitivity.condition(verdict["note"])
-    return str(verdict["note"].split("; ")[0])
+    return str(verdict["note"].partition("; ")[0])  # the first clause of the note says it
 
 
 def audit(
@@ -265,13 +267,14 @@ def audit(
         The number of each sample's pair of canaries; -1 for all others.
     original, retrain, retrain_control, shadow, shadow_original : array or mapping, optional
         Other models. ``original``: the audited models before unlearning; ``retrain``: models trained without the forget
-        set; ``retrain_control``: a second, independent group of these; ``shadow``: the attacker's models, unlearned by
-        the same method; ``shadow_original``: these before unlearning. An array holds the logits of the same
-        models in the same order, or of models with the same memberships. A mapping holds ``logits`` and the arrays that
-        differ, such as ``{"logits": ..., "train": ..., "forget": ...}``. docs/models.md says which numbers each allows.
+        set; ``retrain_control``: a second, independent group of retrained models; ``shadow``: the attacker's models,
+        unlearned by the same method; ``shadow_original``: the attacker's models before unlearning. An array holds
+        logits, like ``target``: of the same models in the same order, or of models with the same memberships. A mapping
+        holds ``logits`` and the arrays that differ from those of the audited models, such as
+        ``{"logits": ..., "train": ..., "forget": ...}``. docs/models.md says which numbers each group allows.
     design : {"given", "random", "swapped"}
         How forgotten and held-out samples were chosen. After a random draw, theory predicts the numbers of retraining.
-        If the samples were given (a class, a person's data), only the models ``retrain`` show them.
+        If the samples were given (a class, a person's data), only the models ``retrain`` show these numbers.
     method : str
         The name of the method.
     attacks, metrics : str, list of str, or mapping of name to options
@@ -349,8 +352,12 @@ def audit(
 
 
 def _argument(population: str, name: str) -> str:
-    """Return which argument of `audit` the array ``name`` of a ``population`` is: "retrain" for its logits; "labels" or
-    "train" for other arrays of all models ("") or of the audited ones; and "retrain['train']" for those of others."""
+    """Return by which argument of `audit` a user gives the array ``name`` of a ``population``.
+
+    It is "retrain" for the logits of retrained models. Any other array of the audited models, or one that all models
+    share (population ""), is an argument of its own, such as "train" or "labels". Any other array of another population
+    is an entry of a mapping: "retrain['train']".
+    """
     if name == "logits":
         return population
     return name if population in ("", "target") else f"{population}[{name!r}]"
@@ -370,13 +377,13 @@ def _as_arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.nda
     None is left out. Raises ValueError for an unknown array or a group without logits.
     """
     arrays = {}
-    for population, parts in populations.items():
-        for name in parts:
+    for population, given in populations.items():
+        for name in given:
             if name not in external.ARRAYS:
                 raise ValueError(f"{population}: {unknown(name, external.ARRAYS, f'array {name!r}')}")
-        if population and parts.get("logits") is None:
+        if population and given.get("logits") is None:
             raise ValueError(f"{population}: must be given")
-        for name, value in parts.items():
+        for name, value in given.items():
             if value is not None:
                 path = str(Path("logits", population, f"{name}.npy"))
                 arrays[path] = _array(value, ARGUMENTS[path])
@@ -384,7 +391,8 @@ def _as_arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.nda
 
 
 def _about_arguments(sentence: str) -> str:
-    """Rewrite an error message about files as one about arguments of `audit`."""
+    """Rewrite a ``sentence`` of an error, which is about files of arrays, so that it is about the arguments of `audit`
+    by which the arrays were given."""
     # A path becomes the argument's name, which is kept once where the message repeats it: "labels: labels must …".
     for path, argument in ARGUMENTS.items():
         sentence = sentence.replace(path, argument).replace(f"{argument}: {argument} ", f"{argument} ")
@@ -408,7 +416,8 @@ def _write(arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _array(value: Any, argument: str) -> np.ndarray:
-    """Return ``value`` as an array. Raises ValueError that names the ``argument`` if it does not hold numbers."""
+    """Return ``value`` as a NumPy array. Raises ValueError that names the ``argument`` of `audit` if ``value`` does not
+    hold numbers."""
     logits = "logits [models, samples, classes]" if argument in (*external.PER_METHOD, *external.SHARED) else "numbers"
     expected = f"{argument} must be an array of {logits}, found"
     if isinstance(value, Mapping):
@@ -427,7 +436,8 @@ def _array(value: Any, argument: str) -> np.ndarray:
 
 
 def _plain(value: Any) -> Any:
-    """Convert tensors to arrays, also in nested lists. bfloat16, which NumPy lacks, becomes float32."""
+    """Return ``value`` with tensors converted to NumPy arrays, also in nested lists. bfloat16, which NumPy lacks,
+    becomes float32."""
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if not hasattr(value, "detach"):
@@ -439,8 +449,8 @@ def _plain(value: Any) -> Any:
 def _planned(study: dict[str, Any]) -> Plan:
     """Return the plan of ``study``, the content of a study's file.
 
-    All arrays are read first, only to check them. Raises ValueError if an array does not fit its argument or the
-    others.
+    All arrays are read first, only to check them. Raises ValueError if an array does not fit its argument or the other
+    arrays.
     """
     whole = reading.read(study, "audit")
     (scenario,) = whole.scenarios  # `audit` writes studies of one scenario
@@ -454,8 +464,9 @@ def _planned(study: dict[str, Any]) -> Plan:
 
 
 def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
-    """Return attacks or metrics as name → options, from one name, several names, or such a mapping, in which None
-    stands for no options. The path of a user's file becomes absolute, because the study runs in another folder."""
+    """Return attacks or metrics as name → options, from one name, several names, or a mapping from names to options, in
+    which None stands for no options. The path of a user's file becomes absolute, because the study runs in another
+    folder."""
     names = [chosen] if isinstance(chosen, str) else chosen
     given = chosen if isinstance(chosen, Mapping) else dict.fromkeys(names)
     options_of = {name: dict(options or {}) for name, options in given.items()}
@@ -467,8 +478,8 @@ def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) 
 
 def _messages(place: Path, method: str) -> Iterator[list[str]]:
     """Yield three lists of lines from the results in the folder ``place``: the failures of the run, the doubts about
-    models, and the remarks, each line once. The lines call the audited models target, not by the path of their
-    files."""
+    models, and the remarks, each line once. In these lines, the path of the audited models' files is replaced by the
+    argument's name, target."""
     records = rows.read_study(place / "results" / STUDY / "metrics.csv")  # numbers, notes of models, and failures
     intact = [record.row for record in records if isinstance(record.row, rows.Row)]
     # The keys are the notes of either kind, each once and in order.

@@ -9,7 +9,8 @@ from unlearning_audit import ROOT
 
 
 def command(*arguments: str) -> list[str]:
-    """Return the command line that runs Snakemake with this workflow. Raises ValueError if it is not installed."""
+    """Return the command line that runs Snakemake with this workflow and further ``arguments``. Raises ValueError if
+    Snakemake is not installed."""
     if find_spec("snakemake") is None:
         advice = 'install the workflow: pip install "unlearning-audit[workflow]"'
         raise ValueError(f"Snakemake is not installed here; {advice}")
@@ -20,10 +21,10 @@ def command(*arguments: str) -> list[str]:
 def run(arguments: list[str]) -> int:
     """Run Snakemake and return its exit status as shells report it.
 
-    SIGTERM is passed on to Snakemake; a terminal sends Ctrl-C to both processes.
+    SIGTERM is passed on to Snakemake. Ctrl-C is not, because a terminal sends it to both processes.
     """
     process = subprocess.Popen(command(*arguments))
-    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())  # passes it on to Snakemake, ``process``
     try:
         while process.returncode is None:
             try:

@@ -34,7 +34,8 @@ Nodes = dict[tuple[str, str], dict[str, Any]]
 
 
 def listed(study: str) -> Nodes:
-    """Return (stage, name) → settings and parents of every node of a study. Raises ValueError if it is not valid."""
+    """Return (stage, name) → settings and parents of every node of a study, whose file is ``study``. Raises ValueError
+    if the study is not valid."""
     made = plan.make(reading.read(*reading.load([study])))
     return {
         (node.stage, node.name): {
@@ -46,8 +47,8 @@ def listed(study: str) -> Nodes:
 
 
 def listed_by(study: str, scripts: Path) -> Nodes:
-    """Return the nodes of a study, as `listed` does, but planned by the version of the library that lies beside the
-    folder ``scripts``.
+    """Return (stage, name) → settings and parents of every node of a study, planned by the version of the library that
+    lies beside the folder ``scripts``.
 
     A new Python process runs `LISTING`, which finds that version by importing ``library`` from ``scripts``. Raises
     ValueError with the text of the error if the process fails.
@@ -55,15 +56,15 @@ def listed_by(study: str, scripts: Path) -> Nodes:
     command, variables = [sys.executable, "-c", LISTING, study], {**os.environ, "PYTHONPATH": str(scripts)}
     run = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if run.returncode:
-        # The last line of a traceback, without the name of the exception.
-        raise ValueError(run.stderr.strip().rsplit("\n", 1)[-1].split(": ", 1)[-1])
+        # The last line of a traceback, "exception: sentence", without the name of the exception.
+        raise ValueError(run.stderr.strip().rsplit("\n", maxsplit=1)[-1].split(": ", maxsplit=1)[-1])
     # JSON has no tuples: it has turned them into lists.
     return {tuple(key): {**node, "parents": [*map(tuple, node["parents"])]} for key, node in json.loads(run.stdout)}
 
 
 def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nodes:
-    """Return the nodes of a study, as `listed` does, by the code of a commit. Raises ValueError if git cannot find the
-    commit."""
+    """Return (stage, name) → settings and parents of every node of a study, planned by the code of a ``commit`` of the
+    ``repository``. Raises ValueError if git cannot find the commit."""
     command = ["git", "archive", commit, "scripts", "unlearning_audit"]
     run = subprocess.run(command, capture_output=True, check=False, cwd=repository)
     if run.returncode:
@@ -78,10 +79,11 @@ def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter
     """Return why nodes of ``after`` are not in ``before``: cause → two counts of nodes by stage; {} if ``before`` has
     all of them.
 
-    The first counts nodes that the cause changes directly, the second those that it changes only through their parents.
-    A new node is compared with the earlier ones of the same stage and label, the part of its name before the key.
+    The first counts nodes that the cause changes directly, the second counts nodes that it changes only through their
+    parents. A new node is compared with the nodes of ``before`` that have its stage and its label, the part of its name
+    before the key.
     """
-    old = defaultdict(list)
+    old = defaultdict(list)  # (stage, label) → nodes of ``before``
     for (stage, name), node in before.items():
         old[stage, _label(name)].append(node)
     causes_of: dict[tuple[str, str], set[str]] = {}
@@ -101,7 +103,7 @@ def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter
 
 def lines(before: Nodes, after: Nodes) -> Iterator[str]:
     """Yield what the command prints: how many of the nodes ``after`` an edit must be computed and how many can be
-    reused, then one sentence for each cause why some must be computed."""
+    reused, then one sentence for each cause why nodes must be computed."""
     new = len(after.keys() - before.keys())
     yield f"{new} of {len(after)} artifacts must be made; {len(after) - new} are shared."
     for cause, (direct, following) in causes(before, after).items():
@@ -109,13 +111,13 @@ def lines(before: Nodes, after: Nodes) -> Iterator[str]:
         yield f"{cause}: {_summary(direct)}{rest}"
 
 
-def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]], inherited: bool) -> set[str]:
+def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]], *, inherited: bool) -> set[str]:
     """Return the causes that make a new node differ from the most similar of the earlier nodes, ``candidates``: one for
     each setting that differs.
 
-    Without candidates the cause is "new"; without a setting that differs, it is the node's code or parents. In both
-    cases the result is empty if ``inherited``: then a parent of the node has changed, which alone explains the new
-    node.
+    Without candidates, the cause is "new". If no setting differs, the cause is the node's code or its parents. Neither
+    of these two causes is returned if ``inherited``: then a parent of the node has changed, which alone explains why
+    the node is new.
     """
     if not candidates:
         return set() if inherited else {f"{stage}: new"}
@@ -128,7 +130,7 @@ def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]],
 
 def _label(name: str) -> str:
     """Return a node's name without its key, which is the part after the last hyphen."""
-    return name.rsplit("-", 1)[0]
+    return name.rsplit("-", maxsplit=1)[0]
 
 
 def _summary(stages: Counter[str]) -> str:

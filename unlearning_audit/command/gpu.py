@@ -2,7 +2,8 @@
 
 
 def run() -> int:
-    """Compare computations on the GPU with the processor, print each check, and return 1 if one failed, else 0.
+    """Compare computations on the GPU with the same on the processor, and print each check. Return the exit status of
+    the command: 1 if a check failed, else 0.
 
     Raises ValueError with one sentence if there is no GPU, or if torch cannot use it.
     """
@@ -14,6 +15,7 @@ def run() -> int:
     if card.use() != "cuda":
         raise ValueError("no GPU is visible (or UNLEARNING_DEVICE=cpu selects the processor)")
     facts = card.describe()
+    # `mem_get_info` gives the free and the whole memory in bytes.
     memory = f"{torch.cuda.mem_get_info()[0] >> 20:,} of {facts['memory_mib']:,} MiB free"
     print(f"{facts['name']}, compute capability {facts['capability']}, {memory}")
     print(f"driver {facts['driver'] or 'unknown'}, CUDA {facts['cuda']}, cuDNN {facts['cudnn']}")
@@ -22,6 +24,6 @@ def run() -> int:
         mark = "✓" if check.passed else "✗"
         print(f"{mark} {check.name}: {check.result} ({check.seconds:.1f} s)", flush=True)
         checks.append(check)
-    failed = sum(not check.passed for check in checks)
-    print(f"{len(checks)} checks, {failed} failed. Send these lines with a bug report.")
-    return int(failed > 0)
+    failed = [check for check in checks if not check.passed]
+    print(f"{len(checks)} checks, {len(failed)} failed. Send these lines with a bug report.")
+    return 1 if failed else 0

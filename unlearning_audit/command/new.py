@@ -17,8 +17,10 @@ def write(file: str, kind: str, files: list[str]) -> str:
 
     Parameters
     ----------
+    file
+        The path of the new file.
     kind
-        One of `KINDS`; "" to infer it from the ending of the name (a study or a method).
+        One of `KINDS`; if it is "", the ending of ``file`` decides: .yaml is a study, .py a method.
     files
         A user's files, FILE or FILE:FUNCTION, that a new study names.
 
@@ -61,8 +63,9 @@ def write(file: str, kind: str, files: list[str]) -> str:
 def entries(arguments: list[str]) -> dict[str, object]:
     """Return what the template of a new study shows for a user's files, each given as FILE or FILE:FUNCTION.
 
-    ``own``: kind → the name, file and function of each. ``pictures``: whether one of the models reads pictures.
-    ``attacked``: whether the protocol has attacks. Raises ValueError for a reader or a signal, which no study names.
+    ``own``: kind → for each file its name, file and function. ``pictures``: whether one of the user's models reads
+    pictures. ``attacked``: whether all protocols of the user have attacks. Raises ValueError for a reader or a signal,
+    which no study names.
     """
     own: dict[str, list[dict[str, str]]] = {kind: [] for kind in registry.KINDS}
     for argument in arguments:

@@ -5,6 +5,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ def write_study(
     study: str,
     spread: Sequence[str] = (),
 ) -> str:
-    """Read result files, write a study of them and its files, print a summary, and return the ``study``'s file.
+    """Read result files of other tools, write a study of them and the files that it needs, print a summary, and return
+    the path of the study.
 
     Raises ValueError with one sentence for what cannot be read or is ambiguous.
 
@@ -31,13 +33,13 @@ def write_study(
         Result files or folders, besides those of retrained models (``retrain``) and of models before unlearning
         (``none``).
     alone
-        Go on without a retrained model.
+        Whether to go on if there is no retrained model.
     reader
-        The only format that is looked for, or the file of a user's reader, "" for any format.
+        The only format that is looked for, or the file of a user's reader; "" for any format.
     columns
         WHAT=NAME of a table's column.
     roles
-        The table of roles that the user edited, "" without one.
+        The table of roles that the user edited; "" if the user gives none.
     study
         The file to write.
     spread
@@ -61,15 +63,14 @@ def write_study(
     folder = file.parent / f"{file.stem}_models"
     content = readers.write(imported, folder, name)
     if spread:
-        rule = "--retrain-spread: give NAME=SD, such as --retrain-spread auc=0.03"
-        content["retrain_spread"] = _pairs(spread, rule, float)
+        advice = "--retrain-spread: give NAME=SD, such as --retrain-spread auc=0.03"
+        content["retrain_spread"] = _pairs(spread, advice, float)
     head = "# Written by audit read; paths are relative to the folder from which the study is run.\n"
     file.write_text(head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     agreements = folder / "recomputed.csv"
-    rows = readers.agreement_rows(imported)
     agreements.unlink(missing_ok=True)  # an earlier call may have left one
-    if rows:
-        tables.write_rows(agreements, rows, tuple(rows[0]))
+    if rows := readers.agreement_rows(imported):
+        tables.write_rows(agreements, rows, tuple(rows[0]))  # all rows have the same columns
     decided = readers.roles(imported.groups, imported.out)
     tables.write_rows(folder / "roles.csv", decided, readers.ROLE_COLUMNS)
     print("\n".join([*_table(decided), *_summary(imported, agreements)]))
@@ -78,11 +79,11 @@ def write_study(
 
 
 def write_logits(target: list[str], retrain: list[str], none: list[str], labels: str, heldout: str, study: str) -> str:
-    """Write a study that audits logits in files of arrays, and copies of these arrays beside it; return the ``study``'s
-    file.
+    """Write a study that audits logits in files of arrays, and copies of these arrays beside it; return the path of the
+    study.
 
-    Each file of logits has [models, samples, classes] or, for one model, [samples, classes]; several files are several
-    models. Raises ValueError with one sentence for what is missing or does not fit.
+    Each file of logits has [models, samples, classes] or, for one model, [samples, classes]; the models of all files of
+    an argument are joined. Raises ValueError with one sentence for what is missing or does not fit.
 
     Parameters
     ----------
@@ -95,7 +96,10 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     labels
         The file of the classes.
     heldout
-        The file that says which samples were held out; all others were to be forgotten. "" if none were held out.
+        The file that says which samples were held out; all other samples were to be forgotten. "" if no sample was held
+        out.
+    study
+        The path of the study.
     """
     import numpy as np
     import yaml
@@ -113,7 +117,7 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     for population, names in {"target": target, "retrain": retrain, "original": none}.items():
         if models := [readers.load(Path(name), "f") for name in names]:
             (folder / population).mkdir(parents=True, exist_ok=True)
-            # Files of one model lack the axis of models, and get it.
+            # Files of one model lack the first dimension, models, and get it.
             stacked = np.concatenate([logits.reshape(-1, *logits.shape[-2:]) for logits in models])
             np.save(folder / population / "logits.npy", stacked)
     for name, array in {"labels": y, "forget": ~unseen, "heldout": unseen}.items():
@@ -131,7 +135,8 @@ def audit(file: str) -> Path:
     """Compute and report a study of imported models in this process, print its answer, and return the path of the
     report.
 
-    Raises ValueError with a line for each part that failed, after everything else has been computed.
+    Raises ValueError with a line for each attack, metric or method that failed, after everything else has been
+    computed.
     """
     from unlearning_audit.report import ending
     from unlearning_audit.stages import failures, here
@@ -146,8 +151,8 @@ def audit(file: str) -> Path:
 
 
 def records(file: str, page: Path | None) -> dict[str, Any]:
-    """Return what ``audit read --json`` prints: the study's ``file``, the role of every result that was read, and the
-    fields of the report's summary if there is a report ``page``."""
+    """Return what ``audit read --json`` prints: the study's ``file``, the role of every result that was read and, if
+    there is a report (``page``), the fields of its summary."""
     from unlearning_audit.store import cells
     from unlearning_audit.store.files import read_json
 
@@ -161,8 +166,8 @@ SHOWN = 40
 
 
 def _table(roles: list[dict[str, str]]) -> list[str]:
-    """Return lines that show the first `SHOWN` results that were read and their roles (model before unlearning,
-    retrained, …) on the terminal, how many more there are, and a blank line. Empty columns are left out.
+    """Return lines for the terminal: a table of the first `SHOWN` results that were read and their roles (model before
+    unlearning, retrained, …), how many further results there are, and a blank line. Empty columns are left out.
 
     ``roles``: the rows of roles.csv.
     """
@@ -170,7 +175,7 @@ def _table(roles: list[dict[str, str]]) -> list[str]:
 
     names = ("file", "entry", "role", "method", "replicate", "scenario", "why")
     columns = [name for name in names if any(row[name] for row in roles)]
-    # Paths are shown relative to the folder that holds all files; a single one, to the working directory.
+    # Paths are shown relative to the folder that holds all files; a single path, to the working directory.
     folders = [os.path.dirname(os.path.abspath(row["file"])) for row in roles]
     common = os.path.commonpath(folders) if len(roles) > 1 else os.getcwd()
     shown = [{**row, "file": os.path.relpath(row["file"], common)} for row in roles[:SHOWN]]
@@ -208,16 +213,14 @@ def attempt(file: str, place: str, options: dict[str, Any]) -> str:
     return "\n".join([*lines, f"Next: audit read {place} --reader {file}"])
 
 
-def _pairs(given: Sequence[str], rule: str, convert: Callable[[str], Any]) -> dict[str, Any]:
+def _pairs(given: Sequence[str], advice: str, convert: Callable[[str], Any]) -> dict[str, Any]:
     """Return name → value from texts "NAME=VALUE", each value converted by ``convert``. Raises ValueError with the
-    ``rule`` for any other text, and for a value that cannot be converted."""
-    parts = [text.partition("=") for text in given]
-    try:
-        if all(name and value for name, _, value in parts):
-            return {name: convert(value) for name, _, value in parts}
-    except ValueError:  # of ``convert``: the same error follows
-        pass
-    raise ValueError(rule)
+    sentence ``advice`` for any other text, and for a value that cannot be converted."""
+    pairs = [text.partition("=") for text in given]  # (name, "=", value)
+    with suppress(ValueError):  # of ``convert``; the error below is raised then
+        if all(name and value for name, _, value in pairs):
+            return {name: convert(value) for name, _, value in pairs}
+    raise ValueError(advice)
 
 
 def _summary(imported: Any, path: Path) -> list[str]:
@@ -236,10 +239,10 @@ def _summary(imported: Any, path: Path) -> list[str]:
     formats = Counter(imported.formats.values())
     lines = [f"Read {sum(formats.values())} files: {', '.join(f'{n} {name}' for name, n in formats.items())}."]
     for group in imported.groups:
-        parts = {"none": group.none, "retrain": group.retrain, "retrain_control": group.control, **group.methods}
+        members = {"none": group.none, "retrain": group.retrain, "retrain_control": group.control, **group.methods}
         # The methods of the scenario, each with the number of its models if there are several.
         sizes = ", ".join(name + (f" ({len(models)} models)" if len(models) > 1 else "")
-                          for name, models in parts.items() if models)  # fmt: skip
+                          for name, models in members.items() if models)  # fmt: skip
         lines.append(f"  {group.name}: {sizes}; {len(group.samples)} samples to forget")
         remarks = readers.notes_on_retrained(group.retrain) if group.retrain else []
         lines += [f"    {note}" for note in (*group.notes, *remarks)]
@@ -260,8 +263,8 @@ def _summary(imported: Any, path: Path) -> list[str]:
 
 
 def _left_out(out: list[Any]) -> list[str]:
-    """Return lines on results that could not be read or compared: one example for each of the five most frequent
-    reasons, and a count of the others; [] if nothing was left out."""
+    """Return lines on results that could not be read or compared (``out``): one example for each of the five most
+    frequent reasons, and the number of results with other reasons; [] if nothing was left out."""
     if not out:
         return []
     # Sentences that differ only in numbers and the file's name state the same reason.
@@ -272,6 +275,7 @@ def _left_out(out: list[Any]) -> list[str]:
     most = sorted(reasons.values(), key=len, reverse=True)
     lines = [f"Left out {len(out)} files, or models in them:"]
     for alike in most[:5]:
-        more = f" (and {len(alike) - 1} more for this reason)" if len(alike) > 1 else ""
-        lines.append(f"  {alike[0].sentence}{more}")
+        example, *others = alike
+        more = f" (and {len(others)} more for this reason)" if others else ""
+        lines.append(f"  {example.sentence}{more}")
     return [*lines, f"  and {sum(map(len, most[5:]))} for other reasons"] if len(most) > 5 else lines

@@ -34,7 +34,8 @@ STUDY: dict[str, Any] = {
 
 
 def attempt(file: str, fields: dict[str, Any]) -> str:
-    """Run a small study with a user's attack, metric or protocol; return a text with the numbers that it gave.
+    """Run a small study with a user's attack, metric or protocol, the Python ``file``; return a text with the numbers
+    that the file gave.
 
     Parameters
     ----------
@@ -71,8 +72,8 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
                 with contextlib.redirect_stderr(io.StringIO()):  # the error's sentence is enough
                     here.run(node)
             records = collect.gathered(parameters.collect(made)["cases"])
-            if failed := list(failures.lines(records)):
-                raise ValueError(failed[0])
+            for failed in failures.lines(records):  # the first line is enough
+                raise ValueError(failed)
         except ValueError as error:
             raise ValueError(f"{file}: {str(error).replace(near, file)}") from None
     # Quantities whose rows are printed: those that show an attack or a protocol, or all that a user's metric declares.

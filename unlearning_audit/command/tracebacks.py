@@ -9,8 +9,8 @@ START = "Traceback (most recent call last):"
 
 
 def of(plan: Plan) -> list[str]:
-    """Return a text for each different traceback in the logs of a plan's jobs: the first job that has it, its log, and
-    the traceback. [] if no log has one."""
+    """Return a text for each different traceback in the logs of a plan's jobs: the first job with this traceback, the
+    job's log, and the traceback. [] if no log has one."""
     texts: dict[str, str] = {}
     for node in plan.all():
         log = Path(node.outputs["spec"]).with_name("log.txt")
@@ -20,7 +20,8 @@ def of(plan: Plan) -> list[str]:
 
 
 def last(log: Path) -> str:
-    """Return the last traceback in a log, from its `START` to the error's sentence; "" if there is none."""
+    """Return the last traceback in a log, from its first line, `START`, to the error's sentence; "" if there is
+    none."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     lines = text[text.rfind(START) :].splitlines() if START in text else []
     # The error's sentence, after the calls, is the first line without indentation.

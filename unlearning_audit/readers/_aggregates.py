@@ -44,8 +44,9 @@ def of_models(group: Group) -> dict[Model, Values]:
     """Compute OpenUnlearning's memorisation, its utility and the AUC of each attack for every model of a group.
 
     Return model → name → float64 [1 + draws], the value and its bootstrap draws over samples. A name is missing if the
-    model's log does not contain what it is computed from. Return {} unless all logs have the probability of paraphrased
-    answers, by which these logs are recognised. Models are compared on the samples that all of them have.
+    model's log does not contain what the value is computed from. Return {} unless all logs have the probability of
+    paraphrased answers, by which logs of OpenUnlearning are recognised. Models are compared on the samples that all of
+    them have.
     """
     models = group.models
     if not models or not all(f"{FORGET}_Q_A_PARA_Prob" in model.readings for model in models):
@@ -54,7 +55,7 @@ def of_models(group: Group) -> dict[Model, Values]:
     # The samples that attacks score on all models; none if a model has no scores.
     forget, heldout = (
         _in_all(np.array(model.ids)[getattr(model, side)] if model.scores else [] for model in models)
-        for side in (FORGET, HELDOUT)
+        for side in (FORGET, HELDOUT)  # fields of a model with these names are masks of its samples
     )
     questions = _samples_with_all(models, MEMORY)  # forgotten samples, which need not be those that attacks score
     # How often each bootstrap draw contains each sample, float32 [1 + draws, samples]. All numbers on forgotten samples
@@ -68,8 +69,8 @@ def of_models(group: Group) -> dict[Model, Values]:
     values: dict[Model, Values] = {model: {} for model in models}
     for model, of_model in values.items():
         if questions:
-            parts = [1 - _mean(_values_on(model, name, questions), draws_questions) for name in MEMORY]
-            of_model["memorization"] = _harmonic_mean(parts)
+            forgotten = [1 - _mean(_values_on(model, name, questions), draws_questions) for name in MEMORY]
+            of_model["memorization"] = _harmonic_mean(forgotten)
         if all(others.values()):
             of_model["utility"] = _harmonic_mean([
                 _mean(_values_on(model, name, others[part]), draws_of[part])
@@ -93,14 +94,14 @@ def _auc_of_draws(
     forget: np.ndarray, heldout: np.ndarray, draws_forget: np.ndarray, draws_heldout: np.ndarray
 ) -> np.ndarray:
     """Return the AUC of an attack in each bootstrap draw, float64 [draws]: the mean over all pairs of a forgotten and a
-    held-out sample, of 1 if the forgotten one scores higher, .5 in a tie and else 0.
+    held-out sample, of 1 if the forgotten one scores higher, .5 in a tie and 0 if it scores lower.
 
-    A pair counts as often as both of its samples.
+    A pair counts as often as a draw contains its forgotten sample, times how often it contains its held-out sample.
 
     Parameters
     ----------
     forget, heldout
-        float64 [samples]: the scores of both sides.
+        float64 [samples]: the scores of forgotten and of held-out samples.
     draws_forget, draws_heldout
         float32 [draws, samples]: how often a draw contains a sample.
     """
@@ -113,8 +114,8 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
     """Return a row for each aggregate of OpenUnlearning, for one population of models, with the columns name, value,
     ci_low, ci_high, n and formula.
 
-    An aggregate that lacks one of its numbers is left out. The value is a mean over the n models, and the interval lies
-    between the .025 and .975 quantiles of its bootstrap draws.
+    An aggregate is left out if a number is missing from which it is computed. The value is a mean over the n models,
+    and the interval goes from the .025 to the .975 quantile of the value's bootstrap draws.
 
     Parameters
     ----------
@@ -123,10 +124,10 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
     group
         The group that the population belongs to, with the models that it is compared with.
     values
-        Model → its values, from `of_models`.
+        Model → name of a number → its value and bootstrap draws over samples, float64 [1 + draws].
     """
     of_population = [values.get(model, {}) for model in models]
-    # Name → float64 [models, 1 + draws]; [0] selects the only name.
+    # Name → float64 [models, 1 + draws]; [0] selects the only name of the first dimension.
     parts = {name: drawn[0] for name in FORMULAS if (drawn := _draws_of_models(of_population, (name,))) is not None}
     # Name → (formula, its values as in ``parts``).
     aggregates = {name: (FORMULAS[name], part) for name, part in parts.items()}
@@ -150,10 +151,10 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
 def _privacy(of_population: Sequence[Values], group: Group, values: dict[Model, Values]) -> dict[str, np.ndarray]:
     """Return key of `PRIVACY` → the privacy score of each model of a population, float64 [models, 1 + draws].
 
-    It is the harmonic mean over attacks of 1 − |d| / scale, limited to 0 to 1: d is the difference between the attack's
-    AUC on the model and its mean over all retrained models, the control included, and a scale of 0 gives NaN. Return {}
-    if the population or the retrained models lack an attack. If models before unlearning lack an attack, the score
-    whose scale needs them is left out.
+    The score is the harmonic mean over attacks of 1 − |d| / scale, limited to 0 to 1: d is the difference between the
+    attack's AUC on the model and the mean of that AUC over all retrained models, the control included. The key says
+    which scale is used; a scale of 0 gives NaN. Return {} if the population or the retrained models lack an attack. If
+    models before unlearning lack an attack, the score "by_full", whose scale needs them, is left out.
     """
     retrained, full = ([values.get(run, {}) for run in runs] for runs in ((*group.retrain, *group.control), group.none))
     # Each is [attacks, models, 1 + draws]; None if an attack is missing.
@@ -170,8 +171,9 @@ def _privacy(of_population: Sequence[Values], group: Group, values: dict[Model, 
 
 
 def _draws_of_models(models: Sequence[Values], names: Sequence[str]) -> np.ndarray | None:
-    """Return the values ``names`` of models drawn from a population, float64 [names, models, 1 + draws]: the population
-    itself, then its bootstrap draws, of as many models. None if a model lacks one of the values, or without any model.
+    """Return the values ``names`` of models drawn from a population, float64 [names, models, 1 + draws]: first of the
+    population itself, then of its bootstrap draws, each of as many models. None if a model lacks one of the values, or
+    if there is no model.
 
     ``models``: the values of each model. The seed is the number of models, so that populations of one size, such as two
     methods, have the same draws.
@@ -186,8 +188,8 @@ def _draws_of_models(models: Sequence[Values], names: Sequence[str]) -> np.ndarr
 
 
 def _draws(rng: np.random.Generator, samples: int) -> np.ndarray:
-    """Return how often each bootstrap draw contains each sample, float32 [draws + 1, samples]; once each in the first
-    draw."""
+    """Return how often each bootstrap draw contains each sample, float32 [draws + 1, samples]. The first draw contains
+    every sample once, so it gives the value itself."""
     if not samples:
         return np.ones((DRAWS + 1, 0), np.float32)
     counts = rng.multinomial(samples, np.full(samples, 1 / samples), size=DRAWS)
@@ -200,7 +202,7 @@ def _mean(value: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def _harmonic_mean(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the harmonic mean of several arrays, elementwise; 0 where one of them is at most 0."""
+    """Return the harmonic mean of several arrays, elementwise; 0 where one of them is 0 or negative."""
     stacked = np.stack(parts)
     with np.errstate(divide="ignore"):
         return np.asarray(len(parts) / (1 / np.maximum(stacked, 0)).sum(axis=0))

@@ -40,7 +40,8 @@ class Layout:
     keys
         All columns that distinguish models.
     values
-        Value column → +1 if larger values are more like a member, −1 if smaller ones.
+        Name of a column of values → +1 if larger values mean that the sample was more likely a member, −1 if smaller
+        values mean so.
     side
         The name of the column that tells forgotten from held-out samples, or the user's word for it, such as member.
     """
@@ -54,8 +55,8 @@ class Layout:
 def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     """Return what the columns of a table mean, from their names.
 
-    A user's word that is no meaning in `COLUMNS`, such as "loss", says that the column holds values. Values are larger
-    for members, unless the word is that of a loss.
+    A user's word that is no meaning in `COLUMNS`, such as "loss", says that the column holds values. Values are taken
+    to be larger for members, unless the word is the name of a loss.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     values |= {name: _direction(meaning.lower()) or 1 for meaning, name in given.items() if meaning not in COLUMNS}
     # What yes and no mean in the column of sides is told by the user's word for it, such as member. The word "side"
     # does not tell it, nor does a missing word; the column's own name may.
-    word_for_side = ["side", *(word for word in renamed if _meaning(word) == "side")][-1]
+    *_, word_for_side = ["side", *(word for word in renamed if _meaning(word) == "side")]  # the last word counts
     side = columns.get("side", "") if word_for_side == "side" else word_for_side
     return Layout(columns, keys, values, side)
 
@@ -93,8 +94,9 @@ def _meaning(word: str) -> str:
 
 
 def _direction(name: str) -> int:
-    """Return +1 for a column whose larger values are more like a member, −1 if smaller ones are, 0 if the column holds
-    no values, judged by its name. A negated name, such as neg_loss, has the opposite direction."""
+    """Return the direction of a column's values, judged by the column's ``name``: +1 if larger values mean a member, −1
+    if smaller values do, 0 if the column holds no values. A negated name, such as neg_loss, has the opposite
+    direction."""
     bare = name.removeprefix("-")
     if not LOSSES.match(bare) and not SCORES.match(bare):
         return 0
@@ -103,7 +105,8 @@ def _direction(name: str) -> int:
 
 
 def complete_layout(path: Path, table: Any, renamed: dict[str, str]) -> Layout:
-    """Return what the columns of a table mean (`layout_of`), with at least one column of values and one of sides.
+    """Return what the columns of a table mean, judged by their names, for a table that has at least one column of
+    values and one that tells forgotten from held-out samples.
 
     Parameters
     ----------

@@ -22,11 +22,14 @@ from unlearning_audit.readers._model import NONE, RETRAIN, Agreement, Model, Unr
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of reading: ``groups`` of comparable models; ``agreements``, result file → the numbers that it prints
-    beside recomputed ones; ``formats``, file → name of its reader.
+    """The result of reading: ``groups`` of comparable models.
 
     Parameters
     ----------
+    agreements
+        Result file → the numbers that it prints, beside the same numbers computed from its samples.
+    formats
+        Result file → name of its reader.
     out
         The files and models that cannot be read or compared, with reasons.
     """
@@ -61,12 +64,13 @@ def imported(
     alone
         Whether to continue if no model was retrained.
     roles
-        A table of roles (`_roles`), which alone decides the groups.
+        The file of a table of roles (roles.csv), which then alone decides the groups.
 
     Raises
     ------
     ValueError
-        With one sentence if something that the user named cannot be read, or if something is ambiguous.
+        With one sentence if something that the user named cannot be read, or if it is ambiguous which models belong
+        together.
     """
     places = _present([*paths, *retrain, *none], reader)
     models: list[Model] = []
@@ -120,14 +124,14 @@ def imported(
 
 
 def _refuse(out: Sequence[Unread], files: Collection[Path]) -> None:
-    """Raise ValueError with the reason of the first entry of ``out`` that is about one of ``files``, if there is
-    one."""
+    """Raise ValueError with the reason why one of ``files`` cannot be read, if there is such a file. ``out``: files
+    that cannot be read, with reasons, of which the first counts."""
     if refused := next((result for result in out if result.file in files), None):
         raise ValueError(refused.sentence)
 
 
 def _present(paths: Sequence[Path], reader: str) -> list[Path]:
-    """Return the files and folders without duplicates.
+    """Return the files and folders that ``paths`` name, without duplicates.
 
     Parameters
     ----------
@@ -141,7 +145,7 @@ def _present(paths: Sequence[Path], reader: str) -> list[Path]:
     ValueError
         If a path does not exist or, without a chosen reader, is a file that is known to contain no samples.
     """
-    places = list(dict.fromkeys(_groups.split_name(path)[0] for path in paths))
+    places = list(dict.fromkeys(file for file, _ in map(_groups.split_name, paths)))  # the names are those of models
     for place in places:
         if not place.exists():
             raise ValueError(f"{place}: there is no such file or folder")
@@ -151,8 +155,8 @@ def _present(paths: Sequence[Path], reader: str) -> list[Path]:
 
 
 def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
-    """Return why nothing was read: what a file at or below ``places`` is known to be, or else what the first entry of
-    ``out`` says, or else which formats exist."""
+    """Return why nothing was read, the first of these that is known: what a file at or below ``places`` is, such as a
+    summary without samples; the reason of the first entry of ``out``; which formats exist."""
     known = next(filter(None, map(_known.below, places)), "")
     formats = ", ".join(registry.names("readers"))
     advice = "for another format, write a reader and give --reader FILE"
@@ -163,15 +167,16 @@ def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
 def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model, Any]) -> dict[Path, list[Agreement]]:
     """Return file → the numbers that it prints beside those computed from its samples.
 
-    A number that also depends on a retrained model's log is computed with every retrained model that forgets the same
-    samples, the ones of the model's own group first. The first result that agrees with the printed number counts, or
-    the first of all if none agrees. It is not computed for retrained models themselves, and not in a group without any.
+    A number that also depends on a retrained model's log is computed with every retrained model that has the same
+    forget set, those of the model's own group first. The first result that agrees with the printed number counts, or
+    the first of all if none agrees. Such a number is not computed for retrained models themselves, nor in a group
+    without retrained models.
 
     Parameters
     ----------
     across
-        Model → the function of its reader for such numbers, (model, retrained model) → agreements; None if the reader
-        has no such function.
+        Model → the function of its reader that computes numbers with a retrained model's log, (model, retrained model)
+        → agreements; None if the reader has no such function.
     """
     agreements: dict[Path, list[Agreement]] = {}
     group_of = {model: group for group in reversed(groups) for model in group.models}  # the first group with the model
@@ -194,9 +199,9 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
 
 def models(place: Path, reader: str, options: dict[str, Any]) -> list[Model]:
     """Read the models at or below a path with one reader, given by name or as a user's own file. Raises ValueError if
-    it finds nothing or breaks its contract."""
+    the reader finds nothing, or returns something else than a reader must return."""
     _present([place], reader)
-    ((_, module),) = _readers(reader)
+    ((_, module),) = _readers(reader)  # (name, module) of one reader
     paths = _result_files(module, place, options)
     if not paths:
         raise ValueError(f"{reader}: files finds no result file at {place}; it must return the paths of these files")
@@ -208,16 +213,17 @@ def models(place: Path, reader: str, options: dict[str, Any]) -> list[Model]:
 
 
 def _joined(module: Module, models: list[Model]) -> list[Unread]:
-    """Let a reader complete the models of its format, if it has a function ``joined``; those of tables are completed by
-    the names of their files. Return what cannot be read after all."""
+    """Let a reader complete its ``models`` after all files are read, by its function ``joined`` if it has one. For a
+    reader with a function ``table``, models are completed by the names of their files. Return what turns out to be
+    unreadable."""
     completing: ModuleType = plain_csv if hasattr(module, "table") else module
     return list(_call(completing, "joined", models)) if hasattr(completing, "joined") else []
 
 
 def _run_reader(module: Module, paths: list[Path], options: dict[str, Any], place: Path) -> list[Model | Unread]:
-    """Run a reader on the files ``paths`` and check every model that it returns; one with which something is wrong
-    becomes an `Unread`. ``place``: the path that the user named, at or below which they lie. Raises ValueError that
-    names the reader or a result file."""
+    """Run a reader on the files ``paths`` and check every model that it returns; a model with which something is wrong
+    becomes an `Unread`. ``place``: the path that the user named, at or below which the files lie. Raises ValueError
+    that names the reader or a result file."""
     root = place if place.is_dir() else place.parent
     settings = _validated(module, options)
     if hasattr(module, "table"):
@@ -244,26 +250,26 @@ def _table(module: Module, path: Path, settings: Settings) -> pd.DataFrame:
 
 
 def _result_files(module: Module, place: Path, options: dict[str, Any]) -> list[Path]:
-    """Return the result files that a reader finds at or below a path. Only a function ``files`` with a parameter
-    ``options`` has the options checked, because all readers may be asked."""
+    """Return the result files that a reader finds at or below a path. The options are checked only if the reader's
+    function ``files`` takes them: all readers may be asked, also those for which the options are not meant."""
     takes = "options" in inspect.signature(module.files).parameters
     return list(_call(module, "files", place, _validated(module, options) if takes else Settings()))
 
 
 def _validated(module: Module, options: dict[str, Any]) -> Settings:
-    """Return the user's ``options`` of a reader as an object of the reader's class ``Options`` or, if it has none, of
-    `Settings`, which allows no option. Raises ValueError that names the first wrong option."""
+    """Return the user's ``options`` of a reader as an object of the reader's class ``Options``; a reader without this
+    class allows no option. Raises ValueError that names the first wrong option."""
     try:
         return cast(Settings, getattr(module, "Options", Settings)(**options))
     except ValidationError as error:
-        problem = error.errors()[0]
+        problem, *_ = error.errors()
         field = ".".join(map(str, problem["loc"]))
         raise ValueError(f"{readable(module.__file__)}: its option {field!r}: {problem['msg']}") from None
 
 
 def _call(module: ModuleType, name: str, *arguments: object) -> Any:
-    """Call a function of a reader and return its result. An error in a user's own reader is reported with its file and
-    line (`guard`); one of the library's own readers is raised as it is."""
+    """Call the function ``name`` of a reader and return its result. An error in a user's own reader is reported with
+    its file and line (`guard`); an error in a reader of the library is raised as it is."""
     file = str(module.__file__)
     with nullcontext() if in_library(file) else guard(file):
         return registry.call("readers", module, name, *arguments)
@@ -271,10 +277,10 @@ def _call(module: ModuleType, name: str, *arguments: object) -> Any:
 
 def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
     """Take back the roles that models have only from the name of the folder ``place``, if a name inside the folder
-    suggests a role for any model: the name of the folder is then that of the whole experiment.
+    suggests a role for any model: the folder is then named after the whole experiment.
 
-    Each of these models takes the role that the names inside suggest for it, or the unknown one. If ``place`` is a
-    file, or if its name suggests no role, nothing changes.
+    Each model with such a role takes the role that names inside the folder suggest for it, or else the unknown role. If
+    ``place`` is a file, or if its name suggests no role, nothing changes.
     """
     of_folder = _words.model_of_names((place.name,))
     if not place.is_dir() or not of_folder.role:
@@ -291,7 +297,7 @@ def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
 
 def _readers(reader: str) -> list[tuple[str, Module]]:
     """Return (name, module) of the readers to run: only ``reader``, which is the path of a user's own file ``*.py`` or
-    the name of one of the library's; all of the library's if it is "".
+    the name of a reader of the library; if ``reader`` is "", all readers of the library.
 
     The reader of plain tables comes last, because files of other formats are tables, too.
     """

@@ -19,13 +19,15 @@ COMMAND = "the command"
 
 @dataclass(eq=False)
 class Group:
-    """Models that are compared: ``none`` before unlearning; ``retrain``, and ``control``, retrained by another recipe
-    or in other runs.
-
-    ``words`` name the models. ``samples`` are those that the models have to share (`subject`): their forget set.
+    """Models that are compared: ``none`` before unlearning; ``retrain``, retrained; ``control``, retrained by another
+    recipe or in other runs.
 
     Parameters
     ----------
+    words
+        Words that name the models.
+    samples
+        The samples that the models have to share: their forget set, or all samples if it is a random draw.
     methods
         Name → unlearned models.
     notes
@@ -50,8 +52,8 @@ class Group:
     def damage(self, method: str) -> str:
         """Return a clause that says how many models of a method diverged, with an example; "" if none did."""
         models = self.methods[method]
-        damaged = [model for model in models if model.damage]
-        example = f"({damaged[0].file}: {damaged[0].damage})" if damaged else ""
+        damaged = [f"({model.file}: {model.damage})" for model in models if model.damage]
+        example = next(iter(damaged), "")
         return f"model damaged: {len(damaged)} of {len(models)} models diverged {example}" if damaged else ""
 
 
@@ -60,7 +62,7 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
     FILE:NAME means only the model of this name in a file. Raises ValueError for a path or a name without a model.
 
     All models that the user names as retrained count as one kind. Words in their names that no other model has are
-    therefore dropped, unless they tell a size such as 1B.
+    therefore dropped, unless such a word tells a size such as 1B.
     """
     for role, places in ((RETRAIN, retrain), (NONE, none)):
         for place in places:
@@ -88,17 +90,17 @@ def split_name(place: Path) -> tuple[Path, str]:
 
 
 def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group], list[Unread]]:
-    """Divide models into groups, each with the retrained models that the others are compared with.
+    """Divide models into groups. A group has retrained models, and the models that are compared with them.
 
     Return the groups, sorted by name, and an `Unread` with the reason for each model that fits no group or has fewer
     than `LEAST` samples to forget. A model of unknown role counts as unlearned. If no model was retrained, groups are
-    made of the models before unlearning, or else of all models; this is allowed if ``alone``, or if forgotten samples
-    of all models are a random draw (`Model.fair`).
+    made of the models before unlearning or, without such models, of all models. This is allowed if the user wants it
+    (``alone``), or if the forgotten samples of all models are a random draw (`Model.fair`).
 
     Raises
     ------
     ValueError
-        If there is nothing to compare, or if the files leave open what the user then has to give.
+        If there is nothing to compare, or if the files do not say something that the user then has to say.
     """
     for model in models:
         if model.role == UNKNOWN:
@@ -122,7 +124,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
             raise ValueError(next((why for model, why in small.items() if model.role == RETRAIN), _question(large)))
         groups = _founded([model for model in sound if model.role == NONE] or sound)
         for group in groups:
-            group.retrain = []  # `_founded` put the models there, but they were not retrained
+            group.retrain = []  # `_founded` takes its models for retrained ones, which these are not
     _add_none([model for model in large if model.role == NONE], groups, unplaced)
     # Each unlearned model becomes one of the models of a method, in the only group that fits it best.
     for model in large:
@@ -130,10 +132,10 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
             continue
         # The group with the retrained model that the model's configuration names, or else those that fit best.
         best = [group for group in groups if any(same_file(model.retrained_file, run.file) for run in group.retrain)]
-        if len(best) != 1 or not shared(model, best[0].samples):
+        if len(best) != 1 or not all(shared(model, group.samples) for group in best):
             best = _best(model, groups, _common_words(groups))
         if len(best) == 1:
-            best[0].methods.setdefault(_method_name(model, best[0]), []).append(model)
+            best[0].methods.setdefault(_method_name(model, best[0]), []).append(model)  # best[0] is the only one
         elif best:
             files = " or ".join(str(group.retrain[0].file if group.retrain else group.words) for group in best[:3])
             advice = "give one, or name one with --retrain FILE"
@@ -159,9 +161,9 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
 
 
 def _mark_checkpoints(models: Sequence[Model]) -> None:
-    """Make the earlier checkpoints of a training run unlearned models of the method "retrain" or "full", which is shown
-    over time; the last checkpoint keeps its role. Only retrained models and models before unlearning are concerned:
-    each checkpoint of another model is a method already (`_method_name`)."""
+    """Make the earlier checkpoints of a training run unlearned models of the method "retrain" or "full", so that it is
+    shown over time; the last checkpoint of the run keeps its role. Only retrained models and models before unlearning
+    are changed, because each checkpoint of an unlearned model is a method of its own anyway."""
     stepped = [model for model in models if model.role in (NONE, RETRAIN) and model.step is not None]
     last: dict[tuple[Any, ...], Model] = {}
     for model in sorted(stepped, key=lambda model: model.step or 0, reverse=True):
@@ -172,18 +174,18 @@ def _mark_checkpoints(models: Sequence[Model]) -> None:
 
 
 def _question(models: Sequence[Model]) -> str:
-    """Return a sentence that asks the user which of the ``models`` was retrained, as no file says it of any."""
-    names = list(dict.fromkeys(f"{model.file}:{model.entry}".removesuffix(":") for model in models))
-    listed = ", ".join(names[1:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    """Return a sentence that asks the user which of the ``models`` was retrained, because no file says so."""
+    first, *names = dict.fromkeys(f"{model.file}:{model.entry}".removesuffix(":") for model in models)
+    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     others = f" ({listed})" if listed else ""
     advice = "name one with --retrain FILE or FILE:NAME, or in a table give it the kind retrained"
     otherwise = "if there is none, --no-retrain shows what can be computed without verdicts"
-    return f"{names[0]}{others}: no model is known to be retrained without the forget set; {advice}; {otherwise}"
+    return f"{first}{others}: no model is known to be retrained without the forget set; {advice}; {otherwise}"
 
 
 def _notes_on_copies(group: Group) -> list[str]:
-    """Return a sentence about each model with the same scores for every sample as an earlier one of the group. Models
-    without scores are not compared."""
+    """Return a sentence about each model of a group that has the same scores for every sample as an earlier model of
+    the group. Models without scores are not compared."""
     earliest: dict[tuple[bytes, ...], Model] = {}
     scored = [(model, tuple(score.tobytes() for score in model.scores.values())) for model in group.models]
     twins = [(model, earliest.setdefault(scores, model)) for model, scores in scored if scores]
@@ -194,7 +196,8 @@ def _notes_on_copies(group: Group) -> list[str]:
 
 
 def aucs(model: Model) -> dict[str, float]:
-    """Return attack → its AUC on a model, forgotten against held-out samples; {} if one side is empty."""
+    """Return attack → its AUC on a model, forgotten against held-out samples; {} if there are no forgotten or no
+    held-out samples."""
     if not (model.forget.any() and model.heldout.any()):
         return {}
     return {name: auc(score[model.forget], score[model.heldout]) for name, score in model.scores.items()}
@@ -204,8 +207,9 @@ def _founded(retrained: list[Model]) -> list[Group]:
     """Return new groups, which have no names yet: one for each set of ``retrained`` models that have the same forget
     set and the same words.
 
-    A model that the command names as retrained also joins a group of the same forget set with more or fewer words,
-    unless one of the words by which they differ tells a size. The group then has the words of both.
+    A model that the user names as retrained in the command also joins a group of the same forget set with more or fewer
+    words, unless one of the words by which the model and the group differ tells a size. The group then has the words of
+    both.
     """
     groups: list[Group] = []
     for model in retrained:
@@ -232,8 +236,9 @@ def subject(model: Model) -> frozenset[str]:
 
 
 def shared(model: Model, samples: frozenset[str]) -> int:
-    """Return how many samples of the forget set of a group (``samples``) are in a model's own (`subject`); 0 if they
-    are too few to compare: fewer than `LEAST`, or less than the share `SHARED` of the smaller of both sets."""
+    """Return how many samples the forget set of a group (``samples``) shares with that of a model; 0 if they are too
+    few to compare: fewer than `LEAST`, or less than the share `SHARED` of the smaller of both sets. The forget set of a
+    model is here what `subject` returns."""
     own = subject(model)
     common = len(own & samples)
     return common if common >= LEAST and common >= SHARED * min(len(own), len(samples)) else 0
@@ -252,10 +257,11 @@ def _common_words(groups: Sequence[Group]) -> frozenset[str]:
 def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list[Group]:
     """Return the groups that fit a model best; [] if none fits.
 
-    A group fits if it and the model share enough samples (`shared`), and if the words of the one are among those of the
-    other; the ``common`` words of all groups do not count. The best of these groups share the most samples with the
-    model, then have the fewest samples that only one of the two has, then the fewest words that only one has. Several
-    are returned if they are equal in all three.
+    A group fits if it and the model share enough samples (`shared`), and if the words of one of the two are among the
+    words of the other; the words that all groups have (``common``) do not count. Of the groups that fit, the best share
+    the most samples with the model. If several share as many, those count with the fewest samples that only the group
+    or only the model has; then those with the fewest words that only one of the two has. Groups that are equal in all
+    three are all returned.
     """
     words, samples = frozenset(model.words) - common, subject(model)
     ranks: dict[Group, tuple[int, int, int]] = {}
@@ -267,13 +273,13 @@ def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list
 
 
 def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model, str]) -> None:
-    """Add ``models`` before unlearning to the groups that they fit; ``groups`` is changed in place. One that fits no
-    group is added to ``unplaced``, model → sentence, unless the forget set of a group contains all its samples: it then
-    differs in words only, and is dropped.
+    """Add ``models`` before unlearning to the groups that they fit; ``groups`` is changed in place. A model that fits
+    no group is added to ``unplaced``, model → sentence. But if the forget set of a group contains all samples of the
+    model, it differs from that group in words only, and is dropped without a sentence.
 
     One model may be compared with several forget sets: it is added to the group that fits it best among the groups of
     each forget set. Such a model may have a log for each forget set, all with equal words and recipe. A group takes the
-    log that shares the most samples with its forget set and, if several do, the one with the fewest samples.
+    log that shares the most samples with its forget set and, if several logs do, the log with the fewest samples.
     """
     common = _common_words(groups)
     placed = set()
@@ -308,8 +314,9 @@ def slug(text: str, most: int = LONGEST) -> str:
 
 
 def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
-    """Return name → slug (`slug`) of at most ``most`` characters. All slugs are different: if two names would get the
-    same one, a number is added. Names that are slugs already are unchanged."""
+    """Return name → slug, a name as studies allow it (lower-case letters, digits and underscores), of at most ``most``
+    characters. All slugs are different: if two names would get the same slug, a number is added. Names that are slugs
+    already are unchanged."""
     slug_of: dict[str, str] = {}
     # Names that are slugs already come first, so that no other name can take theirs.
     for name in sorted(dict.fromkeys(names), key=lambda name: name != slug(name, most)):
@@ -327,9 +334,8 @@ def _by_recipes(group: Group) -> None:
 
     If models were retrained by several recipes, in natural order, the models of the second recipe become the control,
     and each further recipe becomes a method. With one recipe and at least four retrained models, the later half of the
-    models becomes the control. Of the models before unlearning, the ones with the recipe of the retrained models keep
-    their role or, if no model has it, the ones with the first recipe in natural order. Other recipes become methods
-    "none_…".
+    models becomes the control. Of the models before unlearning, one recipe keeps its role: the recipe of the retrained
+    models or, if no model has that, the first recipe in natural order. Each other recipe becomes a method "none_…".
     """
     retrained = _by_recipe({model: model.recipe for model in group.retrain})
     if len(retrained) > 1:
@@ -344,18 +350,19 @@ def _by_recipes(group: Group) -> None:
     # Before unlearning, a model may be called by words that the group lacks; here they belong to its recipe.
     recipes = {run: (*(word for word in run.words if word not in group.words), *run.recipe) for run in group.none}
     before = _by_recipe(recipes)
-    reference = group.retrain[0].recipe if group.retrain else ()
+    reference: tuple[str, ...] = next((model.recipe for model in group.retrain), ())
     if before:
-        same_recipe = [label for label, models in before.items() if recipes[models[0]] == reference]
-        kept = [*same_recipe, *before][0]
+        same_recipe = [label for label, (first, *_) in before.items() if recipes[first] == reference]
+        kept, *_ = [*same_recipe, *before]
         group.none = before.pop(kept)
         group.methods |= {f"none_{label}": models for label, models in before.items()}
 
 
 def _by_recipe(recipes: dict[Model, tuple[str, ...]]) -> dict[str, list[Model]]:
-    """Return label → the models of one recipe, in natural order of the recipes. ``recipes``: model → its settings.
+    """Return label of a recipe → the models with this recipe, in natural order of the recipes. ``recipes``: model → its
+    recipe, which is a tuple of settings.
 
-    The label has the settings that not all recipes have; it is "no setting" if there are none.
+    The label lists the settings that not all recipes have; it is "no setting" if the recipe has no such setting.
     """
     distinct = sorted(set(recipes.values()), key=lambda recipe: _natural(" ".join(recipe)))
     by_label: dict[str, list[Model]] = {}
@@ -367,14 +374,15 @@ def _by_recipe(recipes: dict[Model, tuple[str, ...]]) -> dict[str, list[Model]]:
 
 def _set_names(groups: list[Group]) -> None:
     """Set the name of every group: words that tell its models from those of other groups, and the task (what is to be
-    forgotten, as files call it) or else the number of samples. Equal names get a number.
+    forgotten, as files call it) or, without a task, the number of samples. Equal names get a number.
 
-    The task is taken from a model with exactly the samples of the group. If no such model has a task, it is taken from
-    any model, unless another group has the same words. Groups of one forget set get a note on the words by which they
-    differ, unless one of these words tells a size.
+    The task is taken from a model of the group with exactly the group's samples. If no such model has a task, it is
+    taken from any model of the group, unless another group has the same words. Groups of one forget set get a note on
+    the words by which they differ, unless one of these words tells a size.
     """
     common = _common_words(groups) if len(groups) > 1 else frozenset()
     for group in groups:
+        # In the order of the first model; others may have the words in another order.
         words = [word for word in group.models[0].words if word in group.words and word not in common]
         with_task = [model for model in group.models if model.task]
         tasks = [model.task for model in with_task if subject(model) == group.samples]
@@ -394,5 +402,6 @@ def _set_names(groups: list[Group]) -> None:
 
 def _natural(text: str) -> list[tuple[int, float | str]]:
     """Return a sorting key by which numbers inside texts are ordered by value: lr2 comes before lr10."""
-    parts = filter(None, re.split(r"(\d+(?:[.]\d+)?)", text))
-    return [(0, float(part)) if re.fullmatch(r"\d+([.]\d+)?", part) else (1, part) for part in parts]
+    pieces = filter(None, re.split(r"(\d+(?:[.]\d+)?)", text))  # numbers, and the texts between them
+    # Numbers come before texts, with which Python could not compare them.
+    return [(0, float(piece)) if re.fullmatch(r"\d+([.]\d+)?", piece) else (1, piece) for piece in pieces]

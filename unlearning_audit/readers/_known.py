@@ -41,9 +41,9 @@ FIELDS = (
 
 
 def sentence(path: Path) -> str:
-    """Return a sentence on a file that is known to hold no values per sample, with what to give instead; "" for other
-    files. A file is known by its name, by the columns of a text table, or by the fields of JSON. A table with a column
-    of samples is not looked up."""
+    """Return a sentence on a file that is known to hold no values per sample, which says what to give in its place; ""
+    for other files. A file is known by its name, by the columns of a text table, or by the fields of JSON. A table with
+    a column "sample" may hold values per sample, whatever its other columns are."""
     for pattern, why in NAMES:
         if re.search(pattern, path.name):
             return f"{path}: {why}"
@@ -59,6 +59,7 @@ def sentence(path: Path) -> str:
 
 
 def below(place: Path) -> str:
-    """Return the sentence about the first known file at or below a path; "" if there is none."""
+    """Return a sentence on the first file at or below a path that is known to hold no values per sample, which says
+    what to give in its place; "" if there is no such file."""
     paths = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
     return next((text for path in paths if (text := sentence(path))), "")

@@ -18,7 +18,7 @@ PRINTED: dict[str, Any] = {"mean": np.mean, "p95": lambda x: np.percentile(x, 95
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is an archive of margins, judged by the names of its arrays."""
+    """Return whether a file is an archive of decision margins, judged by the names of its arrays."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {f"margins_{part}.npy" for part in PARTS} <= set(archive.namelist())
@@ -27,8 +27,9 @@ def is_archive(path: Path) -> bool:
 
 
 def archive(path: Path) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive by name: margins_<part> float32 [epochs, models, samples] for each part of `PARTS`,
-    and, where the archive has it, klom_<how>_<part> float [epochs] for each summary (how) of `PRINTED`.
+    """Read the arrays of an archive of decision margins, name → array: margins_<part> float32 [epochs, models, samples]
+    for each part of the data in `PARTS`, and, where the archive has it, klom_<how>_<part> float [epochs] for each
+    summary (how) of `PRINTED`.
 
     Raises ValueError that names the file.
     """
@@ -48,21 +49,21 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
     """Return KLOM of each sample in nats, float64 [samples], as EasyDUB computes it (Rinberg et al. 2026): the
     Kullback–Leibler divergence KL(models ‖ oracles) between two histograms, each over many models.
 
-    The last bin excludes its upper edge, so that the largest margin lies in no bin.
+    As in EasyDUB, the last bin excludes its upper edge, so that the largest margin lies in no bin.
 
     Parameters
     ----------
     margin, oracle
-        float [models, samples]: margins of the models, and margins of retrained models.
+        float [models, samples]: decision margins of the models, and of retrained models (oracles).
     """
     both = [np.clip(margins, -CLIP, CLIP) for margins in (margin, oracle)]
     # The smallest and the largest margin of each sample, [samples]. Where they are equal, bins get a width of 1 / BINS.
     start, stop = (np.minimum(*(margins.min(0) for margins in both)), np.maximum(*(margins.max(0) for margins in both)))
-    edges = np.linspace(start, np.where(start >= stop, start + 1, stop), BINS + 1)  # of each sample
+    edges = np.linspace(start, np.where(start >= stop, start + 1, stop), BINS + 1)  # [edges, samples]
     shares = []  # of models in each bin, [bins, samples]
     for margins in both:
-        above = np.stack([(margins >= edge).sum(0) for edge in edges])
-        count = (above[:-1] - above[1:]).astype(np.float64)
+        above = np.stack([(margins >= edge).sum(0) for edge in edges])  # how many models lie above each edge
+        count = (above[:-1] - above[1:]).astype(np.float64)  # how many lie in each bin
         shares.append(count / np.maximum(count.sum(0), 1))
     p, q = shares
     p_or_one = np.where(p > 0, p, 1.0)  # an empty bin of the models adds 0 · log 0 = 0
@@ -70,20 +71,20 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
 
 
 def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[list[Agreement]]:
-    """Return, for each epoch, the printed KLOM beside the one computed from the margins of the models and of the
-    ``oracles`` with the same numbers.
+    """Return, for each epoch, the printed KLOM beside the KLOM computed from the decision margins of the models and of
+    the ``oracles`` with the same numbers.
 
     A part of the data is skipped if nothing is printed for it, if an oracle is missing, or if oracles have another
-    number of samples.
+    number of samples than the models.
 
     Parameters
     ----------
     arrays
-        The arrays of an archive (`archive`).
+        The arrays of an archive by name, as `archive` reads them.
     oracles
         Retrained models, each with its number and the files of its margins in ``raw``.
     """
-    models = arrays["margins_forget"].shape[1]
+    _, models, _ = arrays["margins_forget"].shape
     # Number of an oracle → part of the data → file of its margins.
     files_of = {oracle.raw["number"]: oracle.raw["files"] for oracle in oracles}
     by_epoch: list[list[Agreement]] = [[] for _ in arrays["margins_forget"]]

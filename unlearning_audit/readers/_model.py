@@ -31,8 +31,8 @@ class Reading:
     value
         float64 [samples], without NaN.
     direction
-        +1 if a model that remembers more has larger values, −1 if smaller ones, 0 if neither: then no verdict rests on
-        it.
+        +1 if a model that remembers more has larger values, −1 if it has smaller values, 0 if neither is so. No verdict
+        rests on a reading with 0.
     share
         Whether values lie between 0 and 1.
     """
@@ -46,8 +46,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Agreement:
-    """A number that a file prints, beside the one computed from its samples. ``how``: the formula in words. ``printed``
-    is NaN if the file prints none; ``recomputed`` is NaN if the file does not contain what it is computed from."""
+    """A number that a file prints, beside the same number computed from the file's samples. ``how``: the formula in
+    words. ``printed`` is NaN if the file prints no such number; ``recomputed`` is NaN if the file does not contain what
+    the number is computed from."""
 
     quantity: str
     printed: float
@@ -56,8 +57,8 @@ class Agreement:
 
     @property
     def agrees(self) -> bool | None:
-        """Return whether both numbers are equal up to `TOLERANCE`, which is relative if the printed number is above 1;
-        None if one of them is missing."""
+        """Return whether the printed and the recomputed number are equal up to `TOLERANCE`, which is relative if the
+        absolute printed number is above 1; None if one of the two numbers is missing."""
         if np.isnan(self.printed) or np.isnan(self.recomputed):
             return None
         return bool(abs(self.printed - self.recomputed) <= TOLERANCE * max(1.0, abs(self.printed)))
@@ -83,18 +84,18 @@ def read_all(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model 
 
 
 def same_file(path: str, file: Path) -> bool:
-    """Return whether two paths are taken for one file, because their last two parts are equal. The folders above may
-    differ, because another computer may have written ``path``."""
+    """Return whether ``path``, as another computer may have written it, is taken for ``file``: their last two parts, a
+    folder and a name, are equal. The folders above may differ."""
     return Path(path).parts[-2:] == file.parts[-2:]
 
 
 def doubled(ids: Iterable[str]) -> str:
-    """Return the first name that occurs twice; "" if none does."""
+    """Return the first of the names ``ids`` that occurs twice; "" if no name does."""
     return next((name for name, count in Counter(ids).items() if count > 1), "")
 
 
 def _fits(value: object, samples: int) -> bool:
-    """Return whether ``value`` is an array of finite numbers, one for each of so many ``samples``."""
+    """Return whether ``value`` is an array of finite numbers [samples]. ``samples``: the number of samples."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or value.shape != (samples,):
         return False
     return bool(np.isfinite(value).all())
@@ -173,7 +174,8 @@ class Model:
     notes: list[str] = field(default_factory=list)
 
     def divide(self, forget: Sequence[str], heldout: Sequence[str]) -> None:
-        """Set the samples that attacks score: those to be forgotten, and after them the held-out ones."""
+        """Set the samples that attacks score and their masks: first the samples to be forgotten, then the held-out
+        samples."""
         self.ids = (*forget, *heldout)
         self.forget = np.arange(len(self.ids)) < len(forget)
         self.heldout = ~self.forget
@@ -207,13 +209,13 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Return the method or else the role, with recipe and step, such as "npo lr1e-5 step 100"."""
+        """Return the method or, without one, the role, and then recipe and step, such as "npo lr1e-5 step 100"."""
         step = [] if self.step is None else [f"step {self.step}"]
         return " ".join([self.method or self.role or UNLEARNED, *self.recipe, *step])
 
     @property
     def samples(self) -> dict[str, frozenset[str]]:
-        """Return part → the samples for which the model has a score or a value."""
+        """Return part of the data → its samples for which the model has a score or the value of a reading."""
         parts: dict[str, set[str]] = {}
         for reading in self.readings.values():
             parts.setdefault(reading.part, set()).update(reading.ids)

@@ -10,17 +10,19 @@ TINY = 1e-10
 
 
 def auc(member: np.ndarray, nonmember: np.ndarray) -> float:
-    """Return the AUC of an attack: the share of pairs in which a member scores above a non-member, ties counted half.
-    ``member`` and ``nonmember`` float64 [samples]: their scores."""
+    """Return the AUC of an attack: the share of the pairs of a member and a non-member in which the member scores
+    higher, ties counted half. ``member`` and ``nonmember`` float64 [samples]: the scores of members and of
+    non-members."""
     ranks = stats.rankdata(np.concatenate([member, nonmember]))
     count = len(member)
-    # The number of such pairs is the sum of the members' ranks, less what this sum would be among members alone.
+    # The number of pairs in which the member scores higher is the sum of the members' ranks, less what this sum would
+    # be if members were ranked among themselves.
     return float((ranks[:count].sum() - count * (count + 1) / 2) / (count * len(nonmember)))
 
 
 def ratio_means(ratio: np.ndarray) -> dict[str, float]:
-    """Return formula → mean of truth ratios r float64 [samples]: by TOFU's formula for the forget set, by its formula
-    for other samples (Maini et al. 2024), and plain."""
+    """Return formula → mean over samples of TOFU's truth ratio r (Maini et al. 2024): by its formula for the forget
+    set, by its formula for other samples, and of r itself. ``ratio`` float64 [samples]: r."""
     return {
         "mean of min(r, 1/r)": float(np.minimum(ratio, 1 / (ratio + TINY)).mean()),
         "mean of max(0, 1 − r)": float(np.maximum(0.0, 1 - ratio).mean()),
@@ -32,14 +34,14 @@ def privacy_leakage(attack: float, retrained: float) -> float:
     """Return MUSE's PrivLeak in per cent (Shi et al. 2024), from the AUC of an ``attack`` on a model and on the
     ``retrained`` one. An AUC of 1 means that all forgotten samples are more familiar than the held-out ones.
 
-    MUSE divides by an AUC with the sides swapped, so the denominator is 1 − retrained.
+    MUSE divides by the AUC of held-out against forgotten samples, so the denominator is 1 − retrained.
     """
     return (retrained - attack) / (1 - retrained + TINY) * 100
 
 
 def forget_quality(printed: float, model: Model, retrained: Model, how: str) -> list[Agreement]:
-    """Compare the forget quality of TOFU (Maini et al. 2024) that a log prints with the one computed from the truth
-    ratios of a model and a retrained one: the p-value of a two-sample Kolmogorov–Smirnov test.
+    """Compare the forget quality of TOFU (Maini et al. 2024) that a log prints with the same number computed from the
+    truth ratios of a model and of a retrained model: the p-value of a two-sample Kolmogorov–Smirnov test.
 
     Return [] if one of the two logs has no truth ratios.
 
@@ -62,7 +64,7 @@ def rouge_l(answer: str, truth: str) -> float:
     This is the share of the distinct words of the true answer, ``truth``, that lie on a longest common subsequence.
     Subsequences are computed between each sentence of the true answer and each sentence of the model's answer.
     """
-    # Each is a list of sentences, which are lists of words.
+    # The answer and the true answer, each a list of sentences, which are lists of words.
     given, true = ([sentence.split() for sentence in text.split(".") if sentence] for text in (answer, truth))
     common = {word for sentence in true for other in given for word in _longest_common_subsequence(sentence, other)}
     return len(common) / max(len({word for sentence in true for word in sentence}), 1)
@@ -70,7 +72,7 @@ def rouge_l(answer: str, truth: str) -> float:
 
 def _longest_common_subsequence(x: list[str], y: list[str]) -> list[str]:
     """Return a longest common subsequence of two lists of words; of several, the one that the package rouge returns."""
-    longest: dict[tuple[int, int], list[str]] = {}  # (i, j) → the one of x[:i] and y[:j]
+    longest: dict[tuple[int, int], list[str]] = {}  # (i, j) → a longest common subsequence of x[:i] and y[:j]
     for i, j in np.ndindex(len(x) + 1, len(y) + 1):
         if i == 0 or j == 0:
             longest[i, j] = []

@@ -11,8 +11,8 @@ COLUMNS = ("file", "entry", "models", "role", "method", "replicate", "scenario",
 
 
 def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]]:
-    """Return the rows of ``roles.csv``, which shows a user the role that each file, or each model in a file, was given,
-    and why.
+    """Return the rows of ``roles.csv``, which shows a user which role was given to each file, or to each model in a
+    file, and why.
 
     The columns are `COLUMNS`. "entry" is the name of a model in a file of several. "models" counts the models that one
     row stands for: models of one file and entry, with the same role, method, replicate and scenario (the group's name).
@@ -63,8 +63,8 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
     Parameters
     ----------
     rows
-        The lines of the table (`read`), with the columns of `table`, of which "entry", "method" and "replicate" may be
-        missing.
+        The lines of the table: file, role and scenario of each model, and "entry", "method" and "replicate", which may
+        be missing.
     path
         The file of the table, for messages.
 
@@ -94,7 +94,7 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
             model.role, model.method, model.replicate = row["role"], method, row.get("replicate") or ""
             model.decided = path.name
     for group in groups.values():
-        reference = next(iter([*group.retrain, *group.models]))
+        reference, *_ = [*group.retrain, *group.models]
         group.samples = subject(reference)
         for model in group.models:
             if not shared(model, group.samples):

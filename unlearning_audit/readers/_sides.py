@@ -26,11 +26,13 @@ _OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"},
 def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
     """Return the part of the data for each line of a column: forget, heldout, retain or other (the test part).
 
-    Test samples are held out if no others are. Members, and lines with yes, are forgotten if no sample is called
-    forgotten.
+    If no sample is called held out, test samples are the held-out ones. If no sample is called forgotten, members and
+    lines with yes are the forgotten ones.
 
     Parameters
     ----------
+    column
+        A column of a pandas table.
     meaning
         The column's ``name``, or the user's word for it, such as member.
 
@@ -55,7 +57,7 @@ def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
     side_of |= dict.fromkeys(TESTS, OTHER if some_held_out else HELDOUT)
     if not plain.isin(SIDES[FORGET]).any():
         side_of |= dict.fromkeys((*MEMBERS, *TRUE), FORGET)
-    unknown = column[~plain.isin(list(side_of))]
+    unknown = column[~plain.isin(list(side_of))]  # cells that are no word of a part
     if len(unknown):
         expected = "forget, heldout, retain or test, or member and nonmember, or yes and no in a column member"
         raise ValueError(f"{path}: column {name!r} says {_listed(unknown)}; it must say {expected}")
@@ -68,15 +70,15 @@ def _words(name: str) -> set[str]:
 
 
 def _listed(column: Any) -> str:
-    """List the different cells of a column, three at most: "'a', 'b', nothing and 4 more". "nothing" is a missing
-    value."""
+    """Return the different cells of a column as text, three at most: "'a', 'b', nothing and 4 more". "nothing" stands
+    for a missing value."""
     # Only NaN differs from itself.
     cells = ["nothing" if value != value or value is None else repr(str(value)) for value in column.unique()]
     return ", ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "")
 
 
 def _normalised(column: Any) -> Any:
-    """Return the words of a column in lower case, without "set", a number or ".0" at their end: "forget_set",
+    """Return the cells of a column in lower case, without "set", a number or ".0" at their end: "forget_set",
     "Retain90" and "holdout-10" become "forget", "retain" and "holdout"."""
     plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
     return plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)

@@ -35,8 +35,8 @@ def frame(path: Path) -> Any:
     """Read a table of any known format as a pandas DataFrame.
 
     Texts such as None, NA and nan stay texts, because methods and samples can be called so. Raises ValueError that
-    names the file if it is empty, a workbook, not valid, or in another encoding. Of a table that is stored by column,
-    columns that have several axes or hold Python objects are left out.
+    names the file if it is empty, a workbook, not valid, or in another encoding than UTF-8 or UTF-16. Of a table that
+    is stored by column, columns with several values for a sample and columns of Python objects are left out.
     """
     import pandas
 
@@ -98,10 +98,10 @@ def header(path: Path) -> list[str]:
 
 
 def numbers(path: Path, column: Any) -> np.ndarray:
-    """Return a column of `frame` as float64, NaN for cells that are not numbers.
+    """Return a ``column`` of a pandas table as float64 [rows], NaN for cells that are not numbers.
 
-    Raises ValueError for a cell that has digits, but is no number: it may have a comma, which may separate decimals or
-    thousands, or a per cent sign.
+    Raises ValueError for a cell that has digits, but is no number: such as one with a per cent sign, or with a comma,
+    which may separate decimals or thousands.
     """
     import pandas
 
@@ -114,7 +114,7 @@ def numbers(path: Path, column: Any) -> np.ndarray:
 
 def _first_line(path: Path) -> str:
     """Return the first line of a file, without a byte order mark."""
-    return _texts.head(path).split("\n", 1)[0].strip("\ufeff \r\t")
+    return _texts.head(path).partition("\n")[0].strip("\ufeff \r\t")  # before the first line break
 
 
 def _separator(line: str) -> str:
@@ -123,8 +123,8 @@ def _separator(line: str) -> str:
 
 
 def _of_archive(path: Path) -> dict[str, Any]:
-    """Read the arrays of an archive: name → array, or a single value for an array without an axis. Arrays of Python
-    objects are left out. Raises ValueError that names the file."""
+    """Read the arrays of a numpy archive: name → array, or the value alone for an array without dimensions. Arrays of
+    Python objects are left out. Raises ValueError that names the file."""
     columns: dict[str, Any] = {}
     try:
         with _texts.opened(path) as file, np.load(file, allow_pickle=False) as archive:
@@ -137,9 +137,9 @@ def _of_archive(path: Path) -> dict[str, Any]:
 
 
 def _of_json(path: Path) -> dict[str, Any]:
-    """Read the columns of one JSON object by name; {} for any other file or content. The columns are the lists of the
-    object, or the fields of the records in its only list. The whole file is read only if it begins like such an
-    object."""
+    """Read a table that is stored as one JSON object, name of a column → values; {} for any other file or content. The
+    columns are the lists of the object or, if its only list is one of records, the fields of the records. The whole
+    file is read only if it begins like such an object."""
     text = _texts.head(path).lstrip("\ufeff \r\n\t") if _texts.kind(path) == ".json" else ""
     if not text.startswith("{") or not (_COLUMN.search(text) or _RECORDS.match(text)):
         return {}
@@ -148,15 +148,15 @@ def _of_json(path: Path) -> dict[str, Any]:
             content = json.loads(file.read().decode(_texts.encoding(path)).removeprefix("\ufeff"))
         except ValueError:
             return {}
-    lists = [value for value in content.values() if isinstance(value, list)]
-    if len(lists) == 1 and lists[0] and all(isinstance(row, dict) for row in lists[0]):
+    rows, *others = [value for value in content.values() if isinstance(value, list)] or [[]]
+    if rows and not others and all(isinstance(row, dict) for row in rows):
         # Records that name samples but no sides are of what was to be forgotten.
-        records = {name: [row.get(name) for row in lists[0]] for name in lists[0][0]}
-        known = layout_of(list(records), {}).columns
+        records = {name: [row.get(name) for row in rows] for name in next(iter(rows))}
+        known = layout_of(list(records), renamed={}).columns
         return records if "side" in known or "sample" not in known else records | {"side": "forget"}
     columns = {}
     for name, value in content.items():  # pandas writes a column by row number, "0", "1" and so on
-        by_row = isinstance(value, Mapping) and list(value) == [str(row) for row in range(len(value))]
+        by_row = isinstance(value, Mapping) and list(value) == [*map(str, range(len(value)))]
         columns[name] = list(value.values()) if by_row else value
     kinds = set(map(type, columns.values()))
     # A table has a column with a list, and no nested objects. Single values stand for all rows.

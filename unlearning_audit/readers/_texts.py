@@ -15,8 +15,9 @@ HEAD = 65_536
 
 
 def identities(part: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """Return a short name for each text, such as "forget:0f3a…": the ``part`` of the data, and a hash of the text, in
-    which white space does not count. Repetitions of a text get a running number, so that all names differ."""
+    """Return a short name for each text, such as "forget:0f3a…": the ``part`` of the data, and a hash of the text.
+    Texts that differ only in white space have one hash. Repetitions of a text get a running number, so that all names
+    differ."""
     counts: Counter[str] = Counter()
     names = []
     for text in texts:
@@ -59,9 +60,9 @@ def _unzipped(path: Path) -> Path:
 
 
 def below(place: Path, *suffixes: str) -> list[Path]:
-    """Return the files at or below a path whose names end in one of ``suffixes``, or in one of them and ``.gz``.
+    """Return the files at or below a path, sorted, whose names end in one of ``suffixes``, or in a suffix and ``.gz``.
 
-    They are sorted. Hidden files, and all files in hidden folders, are skipped.
+    Hidden files, and all files in hidden folders, are skipped.
     """
     if place.is_file():
         return [place] if kind(place) in suffixes else []
@@ -76,7 +77,7 @@ def head(path: Path) -> str:
 
 def encoding(path: Path) -> str:
     """Return the encoding of a file: UTF-8, or UTF-16, in which Excel saves "Unicode text"."""
-    return "utf-16" if _start(path, 2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8"
+    return "utf-16" if _start(path, size=2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8"
 
 
 def _start(path: Path, size: int) -> bytes:

@@ -45,8 +45,8 @@ _SIZED = re.compile(r"(?=.*\d)(?=.*[a-z]).{4,}", re.IGNORECASE)
 
 
 def model_of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
-    """Return the model of the file ``path``, with what the names of folders say about it: of ``root``, and of the
-    folders between ``root`` and the file.
+    """Return the model of the file ``path``, with what the names of folders say about the model: the names of ``root``,
+    and of the folders between ``root`` and the file.
 
     If the file lies in ``root`` itself, the names of the three folders above the file are read instead. If ``root`` is
     a checkpoint's folder, whose name says only the step, the name of the folder above ``root`` is read as well.
@@ -56,7 +56,7 @@ def model_of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
     root
         The folder that the user named.
     names
-        Further names, of the model within the file.
+        Further names, which the model has within the file.
     """
     place, top = path.resolve(), root.resolve()
     is_checkpoint = bool(_STEP_FOLDER.match(top.name.lower()))
@@ -68,13 +68,15 @@ def model_of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
 
 
 def trained_model(path: Path, root: Path, **known: Any) -> Model:
-    """Return the model of a file in a format of audits of training, which know no unlearning.
+    """Return the model of a file in a format of a tool that audits training, and so knows no unlearning.
 
-    The model has the role "none" (before unlearning) unless a name states another (`model_of_path`). It has no words,
-    so that all models of such files are compared.
+    The model has the role "none" (before unlearning) unless the name of a folder or of the file states another role. It
+    has no words, so that all models of such files are compared.
 
     Parameters
     ----------
+    root
+        The folder that the user named, below which names tell the role.
     known
         Further fields of the model.
     """
@@ -86,8 +88,8 @@ def model_of_names(names: tuple[str, ...], file: Path = Path()) -> Model:
     """Return a model of a ``file`` with what names say about it: its role, step, task, recipe (settings of training),
     replicate (such as its seed), and its words, which name the model itself.
 
-    If names disagree on the role or the step, the innermost that tells it counts. The task is the first forget set, or
-    else the first word that names a task.
+    If names disagree on the role or the step, the innermost name that tells it counts. The task is the first word that
+    names a forget set or, without one, the first word that names a task.
 
     Parameters
     ----------
@@ -124,12 +126,13 @@ def model_of_names(names: tuple[str, ...], file: Path = Path()) -> Model:
 
 
 def _meaning(word: str, before: str, *, of_adapter: bool) -> str:
-    """Return the meaning of a ``word``, one of `MEANINGS`; "" for one that names the model itself.
+    """Return the meaning of a ``word`` of a file's or folder's name, a key of `MEANINGS`; "" for a word that names the
+    model itself.
 
     Parameters
     ----------
     before
-        The word before ``word``. After some words, a number counts models.
+        The word before ``word``. After some words, such as seed or retrain, a number counts models.
     of_adapter
         Whether the file is of an adapter, whose rank is a setting.
     """
@@ -153,19 +156,27 @@ def is_sized(word: str) -> bool:
 def is_foreign(text: str) -> bool:
     """Return whether a name says only that a model was trained neither on the forget set nor on the retained samples;
     a step and words that say nothing about a model do not count."""
-    meanings = {_meaning(word, "", of_adapter=False) for word in re.split(r"[_/\s]+", text)} - {"plain", "step"}
+    meanings = {_meaning(word, before="", of_adapter=False) for word in re.split(r"[_/\s]+", text)} - {"plain", "step"}
     return meanings == {"foreign"}
 
 
 def model_of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
-    """Return the model of a file with what the path (`model_of_path`, which has the same parameters) and the
-    configuration of the file's run say about it.
+    """Return the model of a file with what the names of its folders and the configuration of its run say about it.
 
-    The configuration has a mode, a trainer, and two names: of the run, and of the model which the run loaded.
-    ``retrained_file`` is the first log of a retrained model that the configuration mentions. The task is taken from the
-    configuration, and only else from the path; step, words, recipe and replicate from the path, and only else from the
-    two names. The model is unlearned if the mode is "unlearn", or if the trainer is a method of unlearning and the mode
-    is not "train". Otherwise the two names tell the role, or else the path.
+    The configuration has a mode, a trainer, and two names: of the run, and of the model which the run loaded. The first
+    log of a retrained model that the configuration mentions becomes ``retrained_file``.
+
+    The task is taken from the configuration; if that has none, from the two names, then from the path. Step, words,
+    recipe and replicate are taken from the path; if that lacks one of them, from the two names. The model is unlearned
+    if the mode is "unlearn", or if the trainer is a method of unlearning and the mode is not "train". For any other
+    model, the two names tell the role; if they do not, the path.
+
+    Parameters
+    ----------
+    root
+        The folder that the user named.
+    names
+        Further names, which the model has within the file.
     """
     model, content = model_of_path(path, root, names), _configuration(path, root)
     trainer, mode = str(_nested(content, "trainer", "handler") or ""), str(content.get("mode", ""))
@@ -189,10 +200,11 @@ def model_of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
 
 
 def _configuration(path: Path, root: Path) -> dict[str, Any]:
-    """Return the content of ``.hydra/config.yaml`` or ``config.yaml`` of the run that wrote a file; {} without one.
+    """Return the content of ``.hydra/config.yaml`` or ``config.yaml`` of the run that wrote a file; {} if there is no
+    such file.
 
-    The nearest one counts. It is looked for in the file's folder and in the three folders above that, but not above the
-    parent of ``root``.
+    The nearest configuration counts. It is looked for in the folder of ``path`` and in the three folders above that,
+    but not above the parent of ``root``.
     """
     import yaml
 

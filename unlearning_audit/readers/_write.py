@@ -40,7 +40,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If models disagree about what was forgotten.
+        If models of a group disagree about which samples were forgotten.
     """
     scenarios: dict[str, Any] = {}
     everyone = [model for group in imported.groups for model in group.models]
@@ -52,10 +52,10 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
         numbers_of_all, values = _numbers_of_all(group, columns), _aggregates.of_models(group)
         populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}
         # Path → (name of the population or method, its models).
-        files = {place / part / FILE: (part, members) for part, members in populations.items() if members}
+        files = {place / label / FILE: (label, members) for label, members in populations.items() if members}
         files |= {place / method / "target" / FILE: (method, members) for method, members in group.methods.items()}
-        for path, (part, models) in files.items():
-            if part in group.methods and (damage := group.damage(part)):
+        for path, (label, models) in files.items():
+            if label in group.methods and (damage := group.damage(label)):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_failure(path, "diverged", damage)
                 continue
@@ -64,7 +64,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
             # Numbers that the files of these models print, beside recomputed ones. Models may share a file.
             checks = [check for file in dict.fromkeys(m.file for m in models) for check in imported.agreements[file]]
             # What was assumed about the group, and whether the AUC of retrained models differs from .5: said once.
-            remarks = [*group.notes, *notes_on_retrained(models)] if part == "retrain" else []
+            remarks = [*group.notes, *notes_on_retrained(models)] if label == "retrain" else []
             numbers = _select_models(numbers_of_all, models, group.models)
             dataclasses.replace(
                 numbers, aggregates=json.dumps(aggregates), remarks=json.dumps(remarks),
@@ -105,17 +105,22 @@ def _remove_others(place: Path, files: set[Path]) -> None:
 
 
 def _numbers_of_all(group: Group, columns: dict[str, str]) -> Published:
-    """Return the scores, readings and masks of all models of a group on all of its samples.
+    """Return the scores, readings and masks of all models of a group on all samples of the group.
 
-    ``columns``: name of an attack or reading in the files → in the study. Numbers are NaN where a model has none. If
-    all models have numbers of an attack or reading on some common samples, its numbers on other samples are NaN for all
-    models, too, so that all are compared on the same samples. Raises ValueError if models disagree (`_part_of_sample`).
+    Numbers are NaN where a model has none. If there are samples on which all models have a number of an attack or
+    reading, its numbers on other samples become NaN, so that all models are compared on the same samples. Raises
+    ValueError if models disagree to which part of the data a sample belongs.
+
+    Parameters
+    ----------
+    columns
+        Name of an attack or reading in the files → its name in the study.
     """
     part_of = _part_of_sample(group.models)
     column_of = {sample: column for column, sample in enumerate(part_of)}
     parts, shape = np.array(list(part_of.values())), (len(group.models), len(part_of))
-    # All arrays are [models, samples].
-    forget, heldout, retain = (np.tile(parts == part, (shape[0], 1)) for part in (FORGET, HELDOUT, RETAIN))
+    # All arrays are [models, samples]. At first, every model has the parts that `_part_of_sample` gives.
+    forget, heldout, retain = (np.tile(parts == part, (len(group.models), 1)) for part in (FORGET, HELDOUT, RETAIN))
     scores: dict[str, np.ndarray] = {}
     values: dict[str, np.ndarray] = {}
     for number, model in enumerate(group.models):
@@ -148,9 +153,9 @@ def _numbers_of_all(group: Group, columns: dict[str, str]) -> Published:
 def _part_of_sample(models: list[Model]) -> dict[str, str]:
     """Return sample → its part of the data (forgotten, held out, …), for all samples of some models.
 
-    Raises ValueError if a sample belongs to different parts in two models. A model with a random draw of its own
-    (`Model.fair`) is not checked, because its forgotten samples may be held out from another. A sample of such models
-    gets the part that it has in the first model, unless a reading names another.
+    Raises ValueError if a sample belongs to different parts in two models. A model whose forgotten samples are a random
+    draw of its own (`Model.fair`) is not checked, because its forgotten samples may be held out from another model. A
+    sample of such models gets the part that it has in the first model, unless a reading names another part.
     """
     part_of: dict[str, str] = {}
     for model in models:
@@ -158,8 +163,8 @@ def _part_of_sample(models: list[Model]) -> dict[str, str]:
         read = {sample: reading.part for reading in model.readings.values() for sample in reading.ids}
         for sample, part in (scored | read).items():
             if part_of.get(sample, part) != part and not model.fair:
-                sides = f"is {part} for one of the compared models and {part_of[sample]} for another"
-                raise ValueError(f"{model.file}: sample {sample} {sides}; give all of them the same sides")
+                both = f"is {part} for one of the compared models and {part_of[sample]} for another"
+                raise ValueError(f"{model.file}: sample {sample} {both}; give all of them the same sides")
         part_of |= {sample: part for sample, part in scored.items() if sample not in part_of} | read
     return part_of
 
@@ -168,31 +173,32 @@ def _select_models(whole: Published, models: list[Model], everyone: list[Model])
     """Return the scores, readings and masks of some ``models`` of a group. Attacks and readings that none of these
     models has are left out.
 
-    ``whole``: the numbers of all models of the group, in the order of ``everyone``.
+    ``whole``: the scores, readings and masks of all models of the group, in the order of ``everyone``.
     """
-    rows, step = [everyone.index(model) for model in models], models[0].step
+    rows, (first, *_) = [everyone.index(model) for model in models], models  # models of one method have one step
     scores, values = whole.scores[:, rows], whole.values[:, rows]  # [attacks or readings, models, samples]
     scored, valued = (np.isfinite(numbers).any(axis=(1, 2)) for numbers in (scores, values))
     return dataclasses.replace(
         whole, forget=whole.forget[rows], heldout=whole.heldout[rows], retain=whole.retain[rows],
         attacks=whole.attacks[scored], scores=scores[scored], readings=whole.readings[valued], values=values[valued],
-        direction=whole.direction[valued], share=whole.share[valued], step=-1 if step is None else step,
+        direction=whole.direction[valued], share=whole.share[valued], step=-1 if first.step is None else first.step,
     )  # fmt: skip
 
 
 def notes_on_retrained(models: list[Model]) -> list[str]:
-    """Return a list of one note with the AUCs of retrained models that differ from .5 by more than chance; [] if none
+    """Return a list of one note with the AUCs of retrained models that differ from .5 by more than chance; [] if no AUC
     does.
 
-    The note warns users that a method with an AUC of .5 is not like retraining then. The list is also empty if the
-    samples of all models are a random draw, and if a model has no AUC.
+    If one does, a method with an AUC of .5 is not like retraining, of which the note warns users. The list is also
+    empty if the samples of all models are a random draw, and if a model has no AUC.
     """
     by_model = [aucs(model) for model in models]
     if all(model.fair for model in models) or not all(by_model):
         return []
     forgotten, heldout = (np.mean([getattr(model, side).sum() for model in models]) for side in (FORGET, HELDOUT))
-    # The standard error of an AUC (of the Mann–Whitney statistic) if both sides are alike.
+    # The standard error of an AUC (of the Mann–Whitney statistic) if forgotten and held-out samples are alike.
     error = np.sqrt((forgotten + heldout + 1) / (12 * forgotten * heldout))
+    # The attacks of the first model.
     means = {name: float(np.mean([values[name] for values in by_model if name in values])) for name in by_model[0]}
     differing = {name: value for name, value in means.items() if abs(value - 0.5) > ERRORS * error}
     if not differing:
@@ -210,9 +216,9 @@ def notes_on_retrained(models: list[Model]) -> list[str]:
 def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict[str, Any]:
     """Return the specifications of tables for the study file: name of the table → its fields.
 
-    There is a table for the AUC of each attack, and one for the mean over forgotten samples of each reading between 0
-    and 1 (`Reading.share`). Each lists the scenarios that have the attack or reading. ``columns``: name of an attack or
-    reading in the files → in the study.
+    There is a table for the AUC of each attack, and a table for the mean over forgotten samples of each reading between
+    0 and 1 (`Reading.share`). Each table lists the scenarios that have the attack or reading. ``columns``: name of an
+    attack or reading in the files → its name in the study.
     """
     # Name of an attack, and of a reading, in the study → scenarios, with repetitions.
     attacks: dict[str, list[str]] = {}

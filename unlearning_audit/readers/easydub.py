@@ -32,8 +32,8 @@ MODELS, KEPT = 200, 2000
 
 
 def files(place: Path) -> list[Path]:
-    """Return the files of margins at or below a path: ``.npy`` files, recognised by their folders and names, and
-    archives, recognised by their content."""
+    """Return the files of decision margins at or below a path: ``.npy`` files, recognised by their folders and names,
+    and archives ``.npz``, recognised by their content."""
     paths = [place] if place.is_file() else [*place.rglob("id_*.npy"), *place.rglob("*.npz")]
     singles = [path for path in paths if path.suffix == ".npy"]
     margins = [path for path in singles if "margins" in path.parts and _MODEL.match(path.stem)]
@@ -41,14 +41,14 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
-    """Return the models whose margins lie in ``paths``.
+    """Return the models whose decision margins lie in ``paths``.
 
     All ``.npy`` files of one kind (``pretrain``, ``oracle`` or a method), one forget set and one model number are one
-    model. Only one epoch of a model is read: the one with the most parts of the data (retain, forget, val), the last if
-    several have equally many. An archive ``.npz`` gives one model for each epoch and model number, or an `Unread` if it
-    is not valid. Single files depend on each other, so that one wrong file stops the reading: ValueError is raised for
-    a ``.npy`` file in a wrong folder, for two files of one part of a model, and for a model without margins of its
-    forget set.
+    model. Only one epoch of a model is read: the epoch with files for the most parts of the data (retain, forget, val)
+    or, of several such epochs, the last. An archive ``.npz`` gives one model for each epoch and model number, or an
+    `Unread` if it is not valid. The ``.npy`` files depend on each other, so that one wrong file stops the reading:
+    ValueError is raised for a ``.npy`` file in a wrong folder, for two files of one part of the data of a model, and
+    for a model without margins of its forget set.
     """
     models: list[Model | Unread] = []
     for path in paths:
@@ -62,8 +62,8 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
 
 
 def _of_folders(paths: list[Path]) -> list[Model]:
-    """Read the models from single files of margins, ``margins/<data>/<kind>/…/id_<model>_….npy``; at most
-    `MODELS` of each kind and forget set.
+    """Read the models from single files of decision margins, ``margins/<data>/<kind>/…/id_<model>_….npy``; at most
+    `MODELS` models of each kind and forget set.
 
     A file belongs to a model by its data, architecture, kind, forget set and number. Files outside of a folder
     ``forget_<k>`` belong to the models of all forget sets. Raises ValueError if a folder is missing in a path, if two
@@ -76,11 +76,11 @@ def _of_folders(paths: list[Path]) -> list[Model]:
         if len(folders) < 2:
             raise ValueError(f"{path}: its folders must be margins/DATA/KIND, such as margins/cifar10/oracle/forget_1")
         data, kind, *inner = folders
-        number, epoch = (int(digits or 0) for digits in _MODEL.findall(path.stem)[0])
+        number, epoch = (int(digits or 0) for digits in _MODEL.findall(path.stem)[0])  # without an epoch, 0
         sets = [int(match[1]) for folder in inner if (match := _SET.fullmatch(folder))]
         part = next((folder for folder in inner if folder in PARTS), "forget")
         architecture = [folder for folder in inner if folder not in PARTS and not _SET.fullmatch(folder)]
-        of_model = (data, *architecture), kind, sets[0] if sets else None, number
+        of_model = (data, *architecture), kind, next(iter(sets), None), number  # None: it is of all forget sets
         before = margins.setdefault(of_model, {}).setdefault(epoch, {}).setdefault(part, path)
         if before is not path:
             raise ValueError(f"{path}: {before} belongs to the same model and part")
@@ -100,7 +100,7 @@ def _of_folders(paths: list[Path]) -> list[Model]:
 
 
 def _of_files(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_set: int, number: int) -> Model:
-    """Read one model from its files of margins.
+    """Read one model from its files of decision margins.
 
     Parameters
     ----------
@@ -132,20 +132,20 @@ def _of_files(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_
 
 
 def _of_archive(path: Path) -> list[Model]:
-    """Read the models of an archive: one for each epoch and each of the first `MODELS` models.
+    """Read the models of an archive of decision margins: one for each epoch and each of the first `MODELS` models.
 
-    The method is the name of the file without "shard_" and a number. The forget set is named by the innermost folder
-    that names one; if none does, `joined` finds it. The names of samples begin with the forget set, which may be
-    unknown yet, so `joined` fills in names and scores later. ``raw`` holds what it needs: "epoch", counted from 0;
-    "values", part of the data → margins; and "counts", part of the data → number of margins.
+    The method is named after the file; a file called "shard_" and a number names none. The forget set is named by the
+    innermost folder that names one; it may be unknown. Names of samples begin with the forget set, so the models have
+    neither samples nor scores yet. ``raw`` holds what is needed to add them once the forget set is known: "epoch",
+    counted from 0; "values", part of the data → margins; and "counts", part of the data → number of margins.
     """
     arrays = _margins.archive(path)
     hints = _words.model_of_names((re.sub(r"^shard_\d+$", "", path.stem),))
-    sets = [match[0] for part in path.parts[:-1] if (match := _SET.fullmatch(part))]
-    models = []
-    epochs, count = arrays["margins_forget"].shape[:2]
+    sets = [folder.name for folder in path.parents if _SET.fullmatch(folder.name)]  # innermost first
+    task, models = next(iter(sets), ""), []
+    epochs, count, _ = arrays["margins_forget"].shape
     for epoch, number in np.ndindex(epochs, min(count, MODELS)):
-        model = Model(path, UNLEARNED, method="_".join(hints.words), step=epoch + 1, task=sets[-1] if sets else "")
+        model = Model(path, UNLEARNED, method="_".join(hints.words), step=epoch + 1, task=task)
         values = {part: arrays[f"margins_{part}"][epoch, number].astype(np.float64) for part in _margins.PARTS}
         model.raw = {"epoch": epoch, "values": values, "counts": _counts(values)}
         models.append(model)
@@ -153,7 +153,8 @@ def _of_archive(path: Path) -> list[Model]:
 
 
 def _counts(values: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """Return part of the data → the number of its samples, by which `joined` finds the forget set of an archive."""
+    """Return part of the data → the number of its samples. Archives and retrained models of one forget set have the
+    same numbers, by which the forget set of an archive is found."""
     return {part: len(value) for part, value in values.items()}
 
 
@@ -161,7 +162,8 @@ def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
     """Set a model's readings and, if there are held-out samples, its scores.
 
     A reading is the probability of the label on one part of the data, with at most `KEPT` retained samples. The scores
-    "confidence" are the margins of forgotten and held-out samples. ``values``: part → margins float64 [samples].
+    "confidence" are the decision margins of forgotten and held-out samples. ``values``: part of the data → decision
+    margins, float64 [samples].
     """
     for part, value in values.items():
         numbers = tuple(range(len(value)))
@@ -178,20 +180,20 @@ def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
 @cache
 def _names(part: str, task: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
     """Return the names of the samples ``numbers`` of a part of the data. Names of held-out samples are the same for all
-    models. Other names begin with the forget set ``task``, because equal numbers mean other samples for another forget
-    set."""
+    models. Names of all other samples begin with the forget set ``task``, because for another forget set, equal numbers
+    mean other samples."""
     prefix = PARTS[part] if PARTS[part] == HELDOUT else f"{task or 'forget'}:{part}"
     return tuple(f"{prefix}:{number}" for number in numbers)
 
 
 def joined(models: list[Model]) -> list[Unread]:
-    """Complete the models of archives (`_of_archive`): find the forget set of each archive, set the models' scores and
-    readings, and compare the KLOM that the archive prints with that of its margins.
+    """Complete the models of archives: find the forget set of each archive, set the models' scores and readings, and
+    compare the KLOM that the archive prints with the KLOM of its decision margins.
 
     If the path of an archive names no forget set, the archive has the forget set whose oracles (retrained models) have
-    the same number of samples in every part. Its models get the words of these oracles. ``models`` is changed in place.
-    An archive that fits several forget sets is removed and returned as unread. The models of an archive that fits none
-    have no task, and nothing is compared.
+    the same number of samples in every part of the data. Its models get the words of these oracles. ``models`` is
+    changed in place. The models of an archive that fits several forget sets are removed, and the archive is returned as
+    unread. The models of an archive that fits no forget set have no task, and their KLOM is not compared.
     """
     oracles: dict[str, list[Model]] = {}  # forget set → its oracles, from single files
     for model in models:
@@ -199,31 +201,33 @@ def joined(models: list[Model]) -> list[Unread]:
             oracles.setdefault(model.task, []).append(model)
     unread = []
     for path in dict.fromkeys(model.file for model in models if "epoch" in model.raw):
-        of_archive = [model for model in models if model.file == path]
-        counts, named = of_archive[0].raw["counts"], of_archive[0].task
-        tasks = [named] if named else [task for task, runs in oracles.items() if runs[0].raw["counts"] == counts]
+        first, *_ = of_archive = [model for model in models if model.file == path]
+        counts = {task: oracle.raw["counts"] for task, (oracle, *_) in oracles.items()}
+        tasks = [first.task] if first.task else [task for task in counts if counts[task] == first.raw["counts"]]
+        task = next(iter(tasks), "")
         if len(tasks) > 1:
             sentence = f"{path}: fits {', '.join(tasks)}; put this file into a folder named after its forget set"
-            unread.append(Unread(path, f"{sentence}, such as {tasks[0]}"))
+            unread.append(Unread(path, f"{sentence}, such as {task}"))
             models[:] = [model for model in models if model.file != path]
             continue
         for model in of_archive:
-            model.task = tasks[0] if tasks else ""
+            model.task = task
             _fill(model, model.raw.pop("values"))
-        if tasks and tasks[0] in oracles:
-            by_epoch = _margins.agreements(_margins.archive(path), oracles[tasks[0]])
+        if task in oracles:
+            by_epoch = _margins.agreements(_margins.archive(path), oracles[task])
             for model in of_archive:
-                model.words = oracles[tasks[0]][0].words
+                model.words = oracles[task][0].words  # all oracles of a forget set have the same
                 # All models of an epoch share its printed numbers; the first of them takes these, and [] is left.
                 model.agreements, by_epoch[model.raw["epoch"]] = by_epoch[model.raw["epoch"]], []
     return unread
 
 
 def _without_forget_set(value: np.ndarray, path: Path, number: int) -> np.ndarray:
-    """Return the margins ``value`` of retained samples without those of forget set ``number``.
+    """Return the decision margins ``value`` of retained samples, without the samples of forget set ``number`` if they
+    are among them.
 
-    The forget set is removed if ``path`` is of a model before unlearning, whose margins are those of all training
-    samples, and if the file of the forget set exists. Otherwise the margins are unchanged.
+    They are if ``path`` is of a model before unlearning, which has margins of all training samples. Without a file of
+    the forget set, and for any other model, the margins are returned unchanged.
     """
     folder = Path(*path.parts[: path.parts.index("margins")])
     place = next(iter(sorted(folder.glob(f"forget_sets/**/forget_set_{number}.npy"))), None)

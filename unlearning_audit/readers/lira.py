@@ -23,17 +23,18 @@ LEAST = 3
 
 
 def files(place: Path) -> list[Path]:
-    """Return ``keep.npy`` of every model at or below a path, which is what the format is recognised by."""
+    """Return the files called ``keep.npy`` at or below a path, by which this format is recognised."""
     paths = place.rglob("keep.npy") if place.is_dir() else [place]
     return sorted(path for path in paths if path.name == "keep.npy")
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model]:
-    """Return one model for each ``keep.npy``, or for each of its rows. The samples that it was trained on count as the
-    ones to forget; the score "confidence" of a sample is the logit φ = log(p/(1 − p)) of its true class.
+    """Return one model for each ``keep.npy`` or, if it has several rows, for each row. The samples that the model was
+    trained on count as those to be forgotten. The score "confidence" of a sample is φ = log(p/(1 − p)), p being the
+    probability of its true class.
 
-    If enough models saw each sample and enough did not (`_likelihood_ratios`), each model also gets the scores "lira"
-    of the likelihood-ratio attack, whose reference models are all others. Raises ValueError that names a file.
+    If more than `LEAST` models saw each sample and more than `LEAST` did not, each model also gets the scores "lira" of
+    the likelihood-ratio attack, whose reference models are all other models. Raises ValueError that names a file.
     """
     models, keeps, phis = [], [], []  # one entry for each model
     for path in paths:
@@ -57,14 +58,14 @@ def _keep_and_phi(path: Path) -> tuple[np.ndarray, np.ndarray]:
     of each sample, float64 [models, samples], the mean over augmentations.
 
     ``path``: keep.npy, beside which lie scores, which are φ itself, or logits with labels; scores are preferred.
-    Samples without either are left out. Raises ValueError that names a file.
+    Samples of keep.npy for which there are neither scores nor logits are left out. Raises ValueError that names a file.
     """
     folder = path.parent
     scores = sorted(folder.glob("scores/*.npy"))[-1:]  # the last epoch
     logits = [*sorted(folder.glob("logits/*.npy"))[-1:], *folder.glob("logits.npy")]
     if not scores and not logits:
         raise ValueError(f"{folder}: keep.npy is here, but neither logits nor scores of the model")
-    place = (scores or logits)[0]
+    place, *_ = scores or logits
     keep, value = _with_models(path, place, least_axes=2 if scores else 3)
     samples = value.shape[1]
     if scores:
@@ -81,11 +82,11 @@ def _keep_and_phi(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return keep, bool [models, samples], and logits or scores, float [models, samples, …] with at least
-    ``least_axes`` axes.
+    """Return keep, bool [models, samples] (which samples each model was trained on), and logits or scores, float
+    [models, samples, …] with at least ``least_axes`` dimensions.
 
-    Files of one model may lack the axis of models, which is then added. keep may have more samples at the end than the
-    logits or scores.
+    Files of one model may lack the first dimension, models, which is then added. keep may have more samples at the end
+    than the logits or scores.
 
     Parameters
     ----------
@@ -114,9 +115,9 @@ def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, 
 def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
     """Read keep.npy, the file ``path``, as a mask, bool [samples] or [models, samples].
 
-    If it holds the numbers of the samples that one model was trained on, they become a mask over all samples; the
-    number of all samples is the length of the larger of the first two axes of ``value``, logits or scores. Raises
-    ValueError for other content.
+    If the file holds the numbers of the samples that one model was trained on, they become a mask over all samples. The
+    number of all samples is then taken from ``value``, the logits or scores: it is the larger of its first two
+    dimensions, one of which may be models. Raises ValueError for other content.
     """
     try:
         return _arrays.load(path, "b")
@@ -131,8 +132,8 @@ def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
 
 
 def _labels(folder: Path) -> np.ndarray:
-    """Return the labels, int64 [samples], from the nearest file of labels in the folder or the two above it. Raises
-    ValueError if there is none."""
+    """Return the labels, int64 [samples], from the nearest file of labels in the folder or the two folders above it.
+    Raises ValueError if there is no such file."""
     places = (place / name for place in (folder, folder.parent, folder.parent.parent) for name in LABELS)
     if file := next(filter(Path.is_file, places), None):
         return _arrays.load(file, "iu").reshape(-1).astype(np.int64)
@@ -141,10 +142,10 @@ def _labels(folder: Path) -> np.ndarray:
 
 def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
     """Return the log likelihood ratio log N(φ | in) / N(φ | out) of each model and sample, float64 [models, samples]:
-    normal densities of φ over the other models that saw the sample (in) or did not (out) (Carlini et al. 2022).
+    N is the normal density of φ over the other models that saw the sample (in), or over those that did not (out)
+    (Carlini et al. 2022). Its mean is that of the sample, its spread is pooled over all samples.
 
-    None if, for some sample, at most `LEAST` models saw it, or at most `LEAST` did not. Means are per sample, spreads
-    pooled over samples.
+    None if, for some sample, at most `LEAST` models saw it, or at most `LEAST` did not.
 
     Parameters
     ----------
@@ -166,4 +167,4 @@ def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
         # The logarithm of this factor is a part of the density and is left out: n depends on whether the model itself
         # saw the sample, so that the score would tell it.
         log_density.append(-0.5 * ((phi - mean) / spread) ** 2 * (others / (others + 1)) - np.log(spread))
-    return np.asarray(log_density[0] - log_density[1])
+    return np.asarray(np.subtract(*log_density))  # in minus out

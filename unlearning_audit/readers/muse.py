@@ -28,8 +28,8 @@ def files(place: Path) -> list[Path]:
 
 
 def _is_log(path: Path) -> bool:
-    """Return whether a file is a log of answers, by its folder and the beginning of its text, or a log of attacks, by
-    its splits. The whole file is read only if it begins with a perplexity."""
+    """Return whether a file is a log of answers, recognised by its folder and the beginning of its text, or a log of
+    attacks, recognised by its parts of the data. The whole file is read only if its beginning has a perplexity."""
     head = _texts.head(path)
     if path.parent.name in ANSWERS:
         return path.name == "log.json" and f'"{KEPT}"' in head
@@ -38,7 +38,7 @@ def _is_log(path: Path) -> bool:
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
-    """Return one model for each folder, or why it cannot be read."""
+    """Return one model for each folder, or an `Unread` with the reason why the folder cannot be read."""
     folders: dict[Path, list[Path]] = {}  # folder of a model → its logs, which lie in subfolders
     for path in paths:
         folders.setdefault(path.parent.parent, []).append(path)
@@ -67,7 +67,7 @@ def _model(folder: Path, paths: list[Path], root: Path) -> Model:
 
 def _add_answers(model: Model, path: Path) -> None:
     """Add the ROUGE-L of every answer in the log ``path`` to a model, as the reading that is named after the folder.
-    Compare its mean, and the means of other forms of ROUGE, with those printed in agg.json, if that exists."""
+    Compare the mean of each kind of ROUGE with the mean printed in agg.json, if that file exists."""
     rows, name = _texts.read_json(path), path.parent.name
     ids = _texts.identities(name, (str(row["question"] if "question" in row else row["prompt"]) for row in rows))
     model.readings[name] = Reading(ANSWERS[name], ids, _column(rows, KEPT))
@@ -80,11 +80,12 @@ def _add_answers(model: Model, path: Path) -> None:
 
 def _add_attacks(model: Model, path: Path) -> None:
     """Add the scores of attacks in the log ``path`` to a model, on forgotten and held-out samples. Logs have larger
-    values for less familiar samples, so the sign is changed. The unchanged values of each split, "retain" included,
-    are added as readings, too, and AUCs are compared with those printed in auc.json, if that exists."""
+    values for less familiar samples, so scores have the opposite sign. The unchanged values of each part of the data,
+    "retain" included, are added as readings. Recomputed AUCs are compared with the AUCs printed in auc.json, if that
+    file exists."""
     log = {split: rows for split, rows in _texts.read_json(path).items() if split in SPLITS}
     ids = {split: _texts.identities(split, (str(row["text"]) for row in rows)) for split, rows in log.items()}
-    attacks = [name for name in log["forget"][0] if name != "text"]
+    attacks = [name for name in log["forget"][0] if name != "text"]  # all records have the same fields
     values = {split: {name: _column(rows, name) for name in attacks} for split, rows in log.items()}
     model.divide(ids["forget"], ids["holdout"])
     printed = _printed(path.with_name("auc.json"))
@@ -94,7 +95,7 @@ def _add_attacks(model: Model, path: Path) -> None:
         for split, by_attack in values.items():
             reading = Reading(SPLITS[split], ids[split], by_attack[name], direction=-1, share=False)
             model.readings[f"{split}_{label}"] = reading
-        # MUSE takes held-out samples for members, and so does the AUC that it prints.
+        # The AUC that MUSE prints takes held-out samples for members.
         value = _recompute.auc(member=-values["holdout"][name], nonmember=-values["forget"][name])
         stated = float(printed.get(f"forget_holdout_{name}", np.nan))
         model.agreements.append(Agreement(f"forget_holdout_{name}", stated, value, "AUC of holdout over forget"))
@@ -106,5 +107,5 @@ def _printed(path: Path) -> dict[str, Any]:
 
 
 def _column(rows: list[dict[str, Any]], name: str) -> np.ndarray:
-    """Return the field ``name`` of every record, float64, NaN where it is missing."""
+    """Return the field ``name`` of each of some records (``rows``), float64 [records], NaN where it is missing."""
     return np.array([row.get(name, np.nan) for row in rows], np.float64)

@@ -34,17 +34,19 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
-    """Return one model for each log, or why a file cannot be read. A file may contain several logs by name."""
+    """Return one model for each log, or an `Unread` with the reason why a file cannot be read. A file may contain
+    several logs, each under a name."""
     return _model.read_all(paths, lambda path: [_of_log(path, names, root, log) for names, log in _logs(path).items()])
 
 
 def joined(models: list[Model]) -> list[Unread]:
-    """Give samples in logs without texts the names that they have in other logs with texts, by position.
+    """Give samples in logs without texts the names that samples at the same position have in logs with texts. Without
+    this, logs without texts would share no samples with logs that have texts.
 
-    Otherwise logs without texts would share no samples with the others. Names are given only within a group of metrics
-    of which all logs with texts and equally many samples have the same texts. ``models`` is changed in place; returns
-    [], because none is left out. A position is "group/number of samples:index", such as "forget/400:0". It is also the
-    name of a sample without text (`_name_samples`, which says what ``raw`` holds).
+    A position is "group/number of samples:index", such as "forget/400:0"; a sample without text is named by it. A group
+    of metrics is used only if all logs with texts and equally many samples have the same texts there. ``models`` is
+    changed in place; [] is returned, because no model is left out. ``raw`` of a model has "positions", position → name
+    by text, and "texts", the groups that have texts.
     """
     name_at: dict[str, str] = {}  # position → name by text
     doubtful = set()  # "group/number of samples" with different texts
@@ -124,7 +126,7 @@ class _Field:
         return FORGET if self.part == FORGET else self.name.split("_")[0].lower()
 
     def numbers(self, key: str) -> dict[str, float]:
-        """Return index of a sample → its value for ``key``, or the mean of it if it is a list of numbers.
+        """Return index of a sample → its value for ``key``; of a list of numbers, the mean.
 
         Samples without a finite number are left out, as in the log's own means.
         """
@@ -133,12 +135,12 @@ class _Field:
 
 
 def _fields(log: dict[str, Any], place: str) -> Iterator[_Field]:
-    """Yield the parts of a log that hold values of samples, sorted by the names of the metrics: the entry of a metric,
-    and the two entries inside that of an attack, one for each side.
+    """Yield the parts of a log that hold values of samples, sorted by the names of the metrics: the entry of a metric
+    and, inside the entry of an attack, one entry for forgotten and one for held-out samples.
 
-    Some tools write the index 0.0 for 0, or a list in the order of the index. Whatever stands for a single sample and
-    is no mapping counts as a sample without values. ``place``: file and keys of the log, for the ValueError on values
-    that are neither a mapping nor a list.
+    Some tools write the index 0.0 for 0, or a list in the order of the index. A sample for which there is anything else
+    than a mapping has no values. ``place``: file and keys of the log, for the ValueError on values that are neither a
+    mapping nor a list.
     """
     for metric, entry in sorted(log.items()):
         entries = {metric: entry, **entry} if isinstance(entry, dict) else {}
@@ -172,8 +174,8 @@ def _printed(value: object) -> float:
 
 
 def _damage(fields: list[_Field]) -> str:
-    """Return a clause on the first value that is NaN or infinite for more than half of its samples, a sign that the
-    model diverged; "" if there is no such value. Fewer samples without a number are left out by `_Field.numbers`."""
+    """Return a clause on the first kind of value that is NaN or infinite for more than half of its samples, a sign that
+    the model diverged; "" if there is no such kind. Fewer samples without a finite number are no damage."""
     for field in fields:
         for key in FIELDS:
             numbers = [value for row in field.rows.values() if (value := _number(row.get(key))) is not None]
@@ -230,14 +232,15 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
 
 
 def _name_samples(fields: list[_Field]) -> dict[str, Any]:
-    """Set the names of the samples of one log, from their texts, or else from group and position.
+    """Set the names of the samples of one log, from their texts or, without texts, from their position.
 
     Metrics whose names begin with the same word, such as forget, are a group, and share their samples. A metric without
-    texts takes the names of the first one in its group that has texts. But if metrics of a group have different texts
-    under one index, they use different data sets: then samples of metrics without texts are named by position.
+    texts takes the names of the first metric in its group that has texts. But if metrics of a group have different
+    texts under one index, they use different data sets: then samples of metrics without texts are named by position,
+    "group/number of samples:index".
 
-    Return what `joined` needs: "positions", name by group and position → name by text, for groups in which all samples
-    have texts; and "texts", the groups of metrics with texts.
+    Return what is needed to pair this log with others: "positions", position → name by text, for groups in which all
+    samples have texts; and "texts", the groups of metrics with texts.
     """
     sizes: dict[str, int] = {}  # group → the largest number of samples of a metric
     names_by_text: dict[str, dict[str, str]] = {}  # group → index → name, of its first metric with texts
@@ -264,18 +267,18 @@ def _name_samples(fields: list[_Field]) -> dict[str, Any]:
 
 
 def _add_reading(model: Model, field: _Field) -> None:
-    """Add the values per sample of a metric to ``model.readings``, and compare their mean with the one that the log
+    """Add the values per sample of a metric to ``model.readings``, and compare their mean with the mean that the log
     prints.
 
     A sample may have values under several keys, such as prob and avg_loss; the key is read whose mean comes closest to
-    the printed one. Of a truth ratio r, the log prints the mean of one of three formulas: min(r, 1/r), max(0, 1 − r) or
-    r itself; the values of the closest are added. Values have direction +1 (larger if the model knows the sample
-    better); losses have −1, and min(r, 1/r) has 0, because it is small for a model that knows the answer and for a
-    damaged one.
+    the printed mean. Of a truth ratio r, the log prints the mean of one of three formulas: min(r, 1/r), max(0, 1 − r)
+    or r itself; values of the formula whose mean comes closest are added. Values have direction +1 (larger if the model
+    knows the sample better). Losses have −1. min(r, 1/r) has 0, because it is small both for a model that knows the
+    answer and for a damaged model.
 
-    Nothing is added for a metric without numbers. If samples have lists of values and nothing says which one is meant,
-    ``model.left_out`` says so. Metrics of wrong answers (_PERT_) are compared, but not added, because they enter only
-    the truth ratio.
+    Nothing is added for a metric without numbers. If samples have lists of values and nothing says which value is
+    meant, ``model.left_out`` says so. Metrics of wrong answers (_PERT_) are compared, but not added, because they serve
+    only to compute the truth ratio.
     """
     name, columns = field.name, {key: values for key in FIELDS if (values := field.numbers(key))}
     if not columns:
@@ -310,9 +313,9 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
     """Add the scores of attacks to a model, on the samples that all attacks score, and compare the AUCs and means that
     the log prints with recomputed ones.
 
-    Logs print scores that are larger for less familiar samples, so the sign is changed. An attack with one side is left
-    out; of several sides that are not called forget, the first is the held-out one. An AUC that is not printed is NaN
-    in its agreement; means that are not printed are left out.
+    Logs print scores that are larger for less familiar samples, so the sign is changed. An attack with values of one
+    side only is left out. Forgotten samples are the side called forget; the first other side is of held-out samples.
+    Where no AUC is printed, the agreement has NaN for it; means that are not printed are left out.
 
     Parameters
     ----------
@@ -351,11 +354,11 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
 
 
 def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
-    """Compare the aggregates that a log prints with those computed from its own metrics: model_utility, and privleak if
-    it was computed as if the AUC of the retrained model were .5. The printed aggregates are kept in ``model.raw``.
+    """Compare the aggregates that a log prints with the same aggregates computed from its own metrics: model_utility,
+    and privleak if it was computed as if the AUC of the retrained model were .5. All printed aggregates are kept in
+    ``model.raw``, because other ones need the log of a retrained model.
 
-    ``log``: metric → its entry, whose "agg_value" is the printed number. privleak against a retrained model, and
-    forget_quality, need the log of that model; `across` compares them.
+    ``log``: metric → its entry, whose "agg_value" is the printed number.
     """
     printed = {name: _printed(entry.get("agg_value")) for name, entry in log.items() if isinstance(entry, dict)}
     model.raw["aggregates"] = aggregates = {name: value for name, value in printed.items() if not math.isnan(value)}
@@ -364,7 +367,7 @@ def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
         how = "harmonic mean of nine means"
         model.agreements.append(Agreement("model_utility", aggregates["model_utility"], utility, how))
     if "privleak" in aggregates and "mia_min_k" in aggregates:
-        value = _recompute.privacy_leakage(aggregates["mia_min_k"], 0.5)
+        value = _recompute.privacy_leakage(aggregates["mia_min_k"], retrained=0.5)
         against_half = Agreement("privleak", aggregates["privleak"], value, "from the AUC of min_k, against .5")
         if against_half.agrees:  # so `across` need not try retrained models
             model.raw["privleak reference"] = 0.5
@@ -372,12 +375,13 @@ def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
-    """Compare the privleak and the forget_quality that a log prints with values computed with the log of a
+    """Compare the privleak and the forget_quality that a model's log prints with values computed with the log of a
     ``retrained`` model.
 
-    A number is left out if one of the logs lacks what it is computed from; privleak also if `_add_aggregates` found
-    that its reference is .5. A number that is not reproduced counts as wrong only if the log names this retrained model
-    as its reference; otherwise it cannot be checked, and its recomputed value is NaN.
+    A number is left out if one of the two logs lacks what it is computed from; privleak also if it was computed as if
+    the AUC of the retrained model were .5. A number that is not reproduced counts as wrong only if the model's log
+    names this retrained model as its reference. If the log does not, the number cannot be checked, and its recomputed
+    value is NaN.
     """
     printed, of_retrained = (run.raw.get("aggregates", {}) for run in (model, retrained))
     agreements = []

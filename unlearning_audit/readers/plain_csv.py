@@ -42,8 +42,8 @@ class Options(Settings):
 
 
 def files(place: Path, options: Options) -> list[Path]:
-    """Return the tables of samples at or below a path (`_is_table`). A table may lack a column of values or one of
-    sides; ``read`` then says why it is left out."""
+    """Return the tables of samples at or below a path. A table may lack a column of values, or the column that tells
+    forgotten from held-out samples; ``read`` then says why it is left out."""
     paths = _texts.below(place, *TEXT, *TYPED, *WORKBOOKS)
     return [path for path in paths if _is_table(path, options, explicit=path == place)]
 
@@ -52,8 +52,9 @@ def _is_table(path: Path, options: Options, *, explicit: bool) -> bool:
     """Return whether a file is meant as a table of samples, judged by its columns of values and of sides.
 
     A file that the user named (``explicit``) is meant so, unless it is JSON or ``.npz``. In a folder, ``.txt``, JSON
-    and ``.npz``, which often hold something else, need columns of both. All other files need only one of the two. They
-    also count if they are empty or, except for JSON, if the header cannot be read, so that the user learns of them.
+    and ``.npz``, which often hold something else, need a column of values and a column of sides. All other files need
+    one of the two columns. Such a file also counts if it is empty or, except for JSON, if its header cannot be read, so
+    that the user learns of it.
     """
     kind = _texts.kind(path)
     if explicit and kind not in (".json", ".npz"):
@@ -69,19 +70,29 @@ def _is_table(path: Path, options: Options, *, explicit: bool) -> bool:
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
     """Return a model for each task, kind, method, step, model and seed that a table distinguishes; an `Unread` for a
-    table that cannot be read. A sample without a finite number in some model is left out of all models of its table,
-    except that diverged models (`_damage`) count for nothing here: they would take most samples from all others."""
+    table that cannot be read. A sample without a finite number in some model is left out of all models of its table.
+    Diverged models, which lack a finite number for most samples, are not considered for this."""
     return read_tables(paths, frame, options.columns, root)
 
 
 def read_tables(
     paths: list[Path], table_of: Callable[[Path], Any], names: dict[str, str], root: Path
 ) -> list[Model | Unread]:
-    """Return what `read` does, of tables that ``table_of`` returns for the files, as data frames of pandas. ``names``:
-    meaning → name of a column."""
+    """Return a model for each task, kind, method, step, model and seed that a table distinguishes; an `Unread` for a
+    table that cannot be read.
+
+    Parameters
+    ----------
+    table_of
+        Function from a path to its table, a pandas DataFrame.
+    names
+        Meaning → name of a column, as the user gave it.
+    root
+        The folder that the user named, below which names tell what models are.
+    """
 
     def models_of(path: Path) -> list[Model]:
-        """Return the models of one table."""
+        """Return the models of one table, read by ``table_of`` with the columns that the user called by ``names``."""
         table = table_of(path)
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
         if doubled := table.columns[table.columns.duplicated()].tolist():
@@ -91,14 +102,14 @@ def read_tables(
         for name in layout.values:
             table[name] = numbers(path, table[name])
         groups = table.groupby(layout.keys, sort=True, dropna=False) if layout.keys else [((), table)]
-        parts = [(rows, _damage(rows, layout.values)) for _, rows in groups]  # of each model
-        lost = {sample for rows, damage in parts if not damage for sample in _without_number(path, rows, layout)}
+        members = [(rows, _damage(rows, layout.values)) for _, rows in groups]  # of each model: its rows, its damage
+        lost = {sample for rows, damage in members if not damage for sample in _without_number(path, rows, layout)}
         notes: list[str] = []
         if lost:
             notes = [f"{path}: {len(lost)} samples lack a number in some model; they are left out of all models."]
-            parts = [(rows[~rows[layout.columns["sample"]].isin(lost)], damage) for rows, damage in parts]
+            members = [(rows[~rows[layout.columns["sample"]].isin(lost)], damage) for rows, damage in members]
         architectures = _architectures(table, layout.columns)
-        models = [_of_rows(path, rows, layout, root, architectures, damage) for rows, damage in parts]
+        models = [_of_rows(path, rows, layout, root, architectures, damage) for rows, damage in members]
         for model in models:
             model.notes += notes
         return models
@@ -112,9 +123,9 @@ def _wide_to_long(path: Path, table: Any, renamed: dict[str, str]) -> tuple[Any,
     their values. Return the new table, and the entries of ``renamed`` whose columns it still has.
 
     ``renamed``: meaning → name of a column, as the user gave it. The table is returned unchanged if it has fewer than
-    two columns of numbers besides sides, samples and so on, or if no such column has a name that means retrained.
-    Raises ValueError if two columns are of one model, if some hold losses and others scores, or if neither the columns
-    nor the name of the file say which of the two the values are.
+    two columns of numbers besides those with a meaning such as sample, or if no such column has a name that means
+    retrained. Raises ValueError if two columns are of one model, if some columns hold losses and others scores, or if
+    neither the columns nor the name of the file say whether values are losses or scores.
     """
     layout = layout_of(list(table.columns), {word: name for word, name in renamed.items() if name in table.columns})
     known = layout.columns.values()
@@ -142,8 +153,8 @@ CROSS_ENTROPY = re.compile(r"(^|_)(loss|nll|ce|cross_entropy)(_|$)")
 
 
 def _damage(rows: Any, values: Iterable[str]) -> str:
-    """Return a clause that says why a model diverged: the first of the columns ``values`` without a finite number in
-    more than half of the model's ``rows``. Return "" if no column is so."""
+    """Return a clause that says why a model counts as diverged: the first of the columns ``values`` that has no finite
+    number in more than half of the model's ``rows``. Return "" if there is no such column."""
     for name in values:
         infinite = int((~np.isfinite(rows[name])).sum())
         if 2 * infinite > len(rows):
@@ -153,22 +164,23 @@ def _damage(rows: Any, values: Iterable[str]) -> str:
 
 def _without_number(path: Path, rows: Any, layout: Layout) -> list[Any]:
     """Return the samples for which some column of values has no finite number in ``rows``, the rows of one model. If no
-    column names samples, other models cannot leave them out, so ValueError is raised for the first of them."""
+    column names samples, other models cannot leave these samples out, so ValueError is raised for the first of
+    them."""
     wrong = ~np.isfinite(rows[list(layout.values)])
     if "sample" in layout.columns:
         return list(rows[layout.columns["sample"]][wrong.any(axis=1)])
     if wrong.any(axis=None):
-        name = wrong.columns[wrong.any()][0]
+        name, *_ = wrong.columns[wrong.any()]  # the first column that lacks a number
         problem = f"column {name!r} has no finite number for sample {wrong[name].argmax()}{_owner(rows, layout)}"
         raise ValueError(f"{path}: {problem}; write one, or add a column sample, by which it is left out of all models")
     return []
 
 
 def joined(models: list[Model]) -> list[Unread]:
-    """Give models a role, method and step from the names of their files and folders, where the table says none. Without
-    a method, unlearned models of different files would count as replicates of one.
+    """Give models the role, method and step that their table does not say, from the names of their files and folders.
+    Without a method, unlearned models of different files would count as replicates of one model.
 
-    ``models`` is changed in place; returns [], because none is left out.
+    ``models`` is changed in place; [] is returned, because no model is left out.
     """
     top = os.path.commonpath([model.file.resolve().parent for model in models]) if models else ""
     files = {model: _texts.bare(model.file.resolve()).relative_to(top) for model in models}
@@ -189,9 +201,9 @@ def joined(models: list[Model]) -> list[Unread]:
 
 
 def _architectures(table: Any, columns: dict[str, str]) -> set[str]:
-    """Return the names in the column of models that stand for an architecture, because several kinds or methods have
-    them; all other names may stand for a method. The set is empty unless the table has columns of models, seeds and
-    methods. ``columns``: meaning → name."""
+    """Return the names in a table's column of models that stand for an architecture, because models of several kinds or
+    methods have them; all other names may stand for a method. The set is empty unless the table has columns of models,
+    seeds and methods. ``columns``: meaning of a column → its name."""
     if not {"model", "method", "seed"} <= columns.keys():
         return set()
     rows = table[[columns[meaning] for meaning in ("kind", "method", "model") if meaning in columns]].drop_duplicates()
@@ -208,12 +220,12 @@ def _notes_on_directions(values: dict[str, int]) -> list[str]:
 
 
 def _method(columns: dict[str, str], cells: dict[str, str]) -> str:
-    """Return the name of the method of a model from its ``cells``, meaning of a column → text; "" if none gives one.
+    """Return the name of the method of a model from its ``cells``, meaning of a column → text; "" if no cell gives one.
 
-    The cell of the method is the name, if it has text. Next comes a kind which says that a model saw none of the
-    samples (`_words.is_foreign`); then the first of the cells model and kind (or, without a kind, model and seed) with
-    a word that says more than a role, a task or a setting. A name that is a number gets the column's name before it.
-    ``columns``: meaning → name in the table.
+    The first of these that has a name is taken: the cell of the method; the kind, if it says that the model saw none of
+    the samples; the cell of the model, and then of the kind (or, without a kind, of the seed), if it has a word that
+    says more than a role, a task or a setting. A name that is a number gets the column's name before it. ``columns``:
+    meaning of a column → its name in the table.
     """
     kind = cells.get("kind", "")
     if _words.is_foreign(kind) and not cells.get("method"):
@@ -233,7 +245,8 @@ def _owner(rows: Any, layout: Layout) -> str:
 
 
 def _entry(rows: Any, layout: Layout) -> str:
-    """Return the cells that distinguish the model of some ``rows``, such as "full/0". All its rows have the same."""
+    """Return the cells that distinguish the model of some ``rows`` from other models of the table, such as "full/0".
+    All rows of a model have the same."""
     return "/".join(filter(None, (_text(rows[name].iloc[0]) for name in layout.keys)))
 
 
@@ -290,8 +303,13 @@ def _sample_names(path: Path, rows: Any, layout: Layout, side: np.ndarray) -> np
     """Return the name of the sample in each of ``rows``: the cell in the column of samples or, without that column, the
     task in the file's name, a digest of ``side`` [rows], and the number of the row.
 
-    So tables without that column have equal samples if their tasks are equal, and their sides in the same order. Raises
-    ValueError if a name occurs twice.
+    So tables without a column of samples have equal samples if their tasks are equal and their rows are of the same
+    parts of the data in the same order. Raises ValueError if a name occurs twice.
+
+    Parameters
+    ----------
+    side
+        The part of the data that each row belongs to.
     """
     if "sample" in layout.columns:
         ids = np.array(rows[layout.columns["sample"]].astype(str), "U")
@@ -309,15 +327,15 @@ def _add_values(model: Model, name: str, value: np.ndarray, direction: int, ids:
     """Add the values of the column ``name`` to a model: as scores of forgotten and held-out samples, and as readings of
     forgotten, retained and test samples. A note says if a loss is mostly below 0.
 
-    Without held-out samples, no attack can be evaluated. A cross-entropy that is nowhere negative is then added as a
-    probability of forgotten samples, too: exp(−loss).
+    Without held-out samples, no attack can be evaluated. The probability of forgotten samples, exp(−loss), is then
+    added as a further reading, if the column is a cross-entropy and nowhere negative.
 
     Parameters
     ----------
     value
         [rows]: the values.
     direction
-        +1 if larger values are more like a member, −1 if smaller ones.
+        +1 if larger values mean that the sample was more likely a member, −1 if smaller values do.
     ids, side
         [rows]: the name of the sample, and the part of the data that it belongs to.
     """

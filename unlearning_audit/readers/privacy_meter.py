@@ -18,34 +18,36 @@ EDGE = 1e-7
 
 
 def files(place: Path) -> list[Path]:
-    """Return the files of signals and of results at or below a path, recognised by their names. Signals of the
-    population, which only the attacker uses, have another name."""
+    """Return the files of signals (probabilities of every sample) and of results at or below a path, recognised by
+    their names. Privacy Meter's signals of its population data, which only the attacker uses, have another name."""
     paths = [place] if place.is_file() else [*place.rglob("*_signals.npy"), *place.rglob("attack_result_*.npz")]
     return sorted(p for p in paths if _is_signals(p) or (p.suffix == ".npz" and p.name.startswith("attack_result_")))
 
 
 def _is_signals(path: Path) -> bool:
-    """Return whether a file holds signals, the probabilities of every sample, by its name."""
+    """Return whether a file holds Privacy Meter's signals, the probabilities of every sample, judged by its name."""
     return path.name.endswith("_signals.npy")
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
-    """Return a model for each column of signals and for each result of one model, or why a file cannot be read. Results
-    that average over models are skipped, because the results of the single models lie beside them."""
+    """Return a model for each column of a file of signals and for each result of one model; an `Unread` for a file that
+    cannot be read. Results that average over models are skipped, because the results of the single models lie beside
+    them."""
     single = [path for path in paths if _is_signals(path) or "average" not in path.stem]
     return read_all(single, lambda path: _of_signals(path, root) if _is_signals(path) else [_of_result(path, root)])
 
 
 def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndarray]) -> Model:
-    """Return the model of a file with ``scores``, attack → float64 [samples]; ``member`` bool [samples]: the samples
-    that it was trained on, which count as the ones to forget. Coins chose them, so the model is ``fair``."""
+    """Return the model of a file with ``scores``, attack → float64 [samples]. ``member`` bool [samples]: the samples
+    that the model was trained on, which count as those to be forgotten. They are a random draw, so the model is
+    ``fair``."""
     ids = tuple(f"sample:{index}" for index in range(len(member)))
     return _words.trained_model(path, root, ids=ids, forget=member, heldout=~member, scores=scores, fair=True)
 
 
 def _of_signals(path: Path, root: Path) -> list[Model]:
     """Read a model for each column of a file of signals, float [samples, models], with the logit of its signals as
-    scores. The memberships, bool [models, samples], lie in the file's folder or one of the two above."""
+    scores. The memberships, bool [models, samples], lie in the file's folder or in one of the two folders above."""
     signals = _arrays.load(path, "f")
     if signals.ndim != 2:
         raise ValueError(f"{path}: has shape {list(signals.shape)}, but must be [samples, models]")

@@ -21,7 +21,8 @@ USERS = ("user_id", "separate_id", "sample_id", "id")
 
 
 def files(place: Path) -> list[Path]:
-    """Return the frames at or below a path that belong to a pair."""
+    """Return the frames of PrivacyGuard at or below a path that belong to a pair: a frame of training samples and one
+    of held-out samples."""
     frames = _texts.below(place if place.is_dir() else place.parent, ".csv", ".json", ".jsonl", ".parquet")
     pairs = [pair for path in frames if _TRAIN.search(path.stem) and (pair := _pair(path, frames))]
     paths = sorted({path for pair in pairs for path in pair})
@@ -29,9 +30,9 @@ def files(place: Path) -> list[Path]:
 
 
 def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
-    """Return the frame ``train`` of training samples with the one of ``frames`` that has its held-out samples: in the
-    same folder, with otherwise the same name. None if there is no such frame, or if one of the two has not the columns
-    of PrivacyGuard."""
+    """Return the frame ``train`` of training samples, and the one of ``frames`` that has its held-out samples. It lies
+    in the same folder, and its name differs only in the word that tells held-out from training samples. None if there
+    is no such frame, or if one of the two frames lacks the columns of PrivacyGuard."""
     rest = _TRAIN.sub(r"\1*\3", train.stem)  # the name with "*" for the word that tells training from held-out samples
     beside = [path for path in frames if path.parent == train.parent and path.suffixes == train.suffixes]
     tests = [path for path in beside if path != train and _TEST.search(path.stem)]
@@ -55,7 +56,8 @@ def _user_column(names: list[str]) -> str:
 
 
 def _model(train: Path, test: Path, root: Path) -> Model:
-    """Read the model of a pair of frames, ``train`` of training and ``test`` of held-out samples. A user is one sample.
+    """Read the model of a pair of frames: ``train`` has training samples, ``test`` held-out samples. A user is one
+    sample.
 
     The score is the column "score". Without it, the score is "score_orig", less the shadow models' "score_mean" if
     there is such a column.

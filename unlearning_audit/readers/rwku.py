@@ -29,7 +29,8 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
-    """Return one model for each target, the subject that a model had to forget, or why it cannot be read."""
+    """Return one model for each target, the subject that a model had to forget; an `Unread` for a target whose logs
+    cannot be read."""
     folders = {path.parent: path for path in paths}
     return read_all(folders.values(), lambda path: [_model(path, root)])
 
@@ -62,7 +63,7 @@ def _results(file: Path, kind: type) -> tuple[dict[str, Any], Any]:
 
 def _add_attacks(model: Model, part: str, file: Path) -> None:
     """Add the attacks' values of one ``part`` of the data to a model as readings, and compare their means with the
-    printed ones. Values of forgotten samples also become the model's scores; no sample is held out."""
+    printed means. Values of forgotten samples also become the model's scores; RWKU has no held-out samples."""
     log, lists = _results(file, dict)
     values = {name: np.array(column, np.float64) for name, column in lists.items()}
     count = len(values["loss"])
@@ -83,7 +84,7 @@ def _add_attacks(model: Model, part: str, file: Path) -> None:
 
 def _add_answers(model: Model, part: str, file: Path) -> None:
     """Add the ROUGE-L recall of every answer in a log of one ``part`` of the data to a model, as a reading for each
-    level of questions, and compare the means with the printed ones."""
+    level of questions, and compare the means with the printed means."""
     log, rows = _results(file, list)
     for level in sorted({str(row["level"]) for row in rows}):
         of_level = [row for row in rows if str(row["level"]) == level]

@@ -34,12 +34,13 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
-    """Return one model for each log, or why it cannot be read."""
+    """Return one model for each log; an `Unread` for a log that cannot be read."""
     return read_all(paths, lambda path: [_model(path, root)])
 
 
 def _splits(log: object) -> dict[str, dict[str, Any]]:
-    """Return name → entry of the splits in a log: the entries that have losses of the true answers; {} if none has."""
+    """Return name → entry of TOFU's splits (parts of the data) in a log: the entries that have losses of the true
+    answers; {} if no entry has."""
     entries = log.items() if isinstance(log, dict) else ()
     return {name: entry for name, entry in entries if isinstance(entry, dict) and "avg_gt_loss" in entry}
 
@@ -67,9 +68,11 @@ def _model(path: Path, root: Path) -> Model:
 
 
 def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, place: str) -> dict[str, float]:
-    """Add probability, ROUGE and truth ratio of one split's samples to a model; return their means, name → mean.
+    """Add probability, ROUGE and truth ratio of the samples of one split (part of the data) to a model; return their
+    means, name → mean.
 
-    A quantity whose lists are missing is left out, and lists that the log has are compared with recomputed ones.
+    A quantity is left out if lists are missing from which it is computed. Lists of the log that can be recomputed are
+    compared with the result.
 
     Parameters
     ----------
@@ -129,8 +132,8 @@ def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) ->
 
 
 def _compare_list(model: Model, lists: dict[str, np.ndarray], quantity: str, *recomputed: np.ndarray) -> None:
-    """Add to a model how a list of the log agrees with the closest of ``recomputed``, the results of all formulas that
-    are in use. Nothing is added if the log lacks the list.
+    """Add to a model how the mean of a list of the log agrees with the mean of the closest of ``recomputed``, the
+    results of all formulas that are in use. Nothing is added if the log lacks the list.
 
     Parameters
     ----------
@@ -139,8 +142,8 @@ def _compare_list(model: Model, lists: dict[str, np.ndarray], quantity: str, *re
     quantity
         The prefix of the split and the name of the list, such as "forget truth_ratio".
     """
-    printed = lists.get(quantity.split()[1])
-    if printed is not None:
+    _, name = quantity.split()
+    if (printed := lists.get(name)) is not None:
         closest = min(recomputed, key=lambda value: float(np.abs(printed[:, 0] - value).max()))
         _compare_means(model, quantity, printed[:, 0], closest, "from the losses of each sample")
 
@@ -152,6 +155,6 @@ def _compare_means(model: Model, quantity: str, printed: np.ndarray, recomputed:
 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
-    """Compute TOFU's forget quality from the truth ratios of a model and a retrained one. These logs do not print
-    it."""
+    """Compute TOFU's forget quality from the truth ratios of a model and of a retrained model. The aggregated logs do
+    not print it."""
     return _recompute.forget_quality(math.nan, model, retrained, "Kolmogorov–Smirnov test on truth ratios")
