@@ -37,8 +37,8 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
-    """Return as the score the probability of membership that ART infers, in [0, 1]; the decision is whether it exceeds
-    one half.
+    """Return as the score the probability of membership that ART infers, in [0, 1]; the decision is whether the score
+    exceeds one half.
 
     Raises ValueError if the shadow models have other classes than the audited models, or no members or no non-members.
 

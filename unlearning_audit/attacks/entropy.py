@@ -7,7 +7,7 @@ from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return as the score Σ_c p_c log p_c in nats, the negative entropy, which is higher for members. The decision is
-    whether it reaches the threshold of the class, learned on the shadow models.
+    whether the score reaches the threshold of the class, learned on the shadow models.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ SMALLEST = np.finfo(np.float64).tiny
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, squared_norms: np.ndarray) -> Score:
     """Return as the score minus the log of the norm of a sample's gradient of log p_y in the weights: members usually
     have small norms. If members of the shadow models have the larger norms, as unlearning by gradient ascent leaves
-    them, the score is its negative. The decision is whether it reaches the threshold of the class, learned on the
-    shadow models.
+    them, the score is its negative. The decision is whether the score reaches the threshold of the class, learned on
+    the shadow models.
 
     Raises ValueError if the shadow models have other classes than the audited models, or if logits and labels do not
     fit each other.

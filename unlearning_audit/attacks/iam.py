@@ -21,7 +21,7 @@ STEPS = 100
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray, reference_logp: np.ndarray) -> Score:
     """Return 1 − `share_kept` as the score: a larger score says that a model lost more of what it knew of the sample.
 
-    The decision is whether it reaches the threshold of the class, learned on the shadow models.
+    The decision is whether the score reaches the threshold of the class, learned on the shadow models.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ class Options(Settings):
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -> Score:
     """Return as the score log f(phi | member) − log f(phi | non-member) with kernel densities f; the decision is
-    whether it exceeds 0.
+    whether the score exceeds 0.
 
     Far from all values of the shadow models, the density with the larger bandwidth is the larger one, whether it is of
     members or of non-members: a known limit of kernel density estimates.

@@ -7,7 +7,7 @@ from unlearning_audit.attacks import Score, Shadow, density, signals
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return as the score how much more likely φ is for members than for non-members of the label's class: the
-    difference of two normal log-densities. The decision is whether it exceeds 0.
+    difference of two normal log-densities. The decision is whether the score exceeds 0.
 
     The centre of a class is its median; the standard deviation is pooled over classes, of members and of non-members
     separately. Classes with fewer than two members or non-members have the median of all classes.

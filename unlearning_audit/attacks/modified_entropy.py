@@ -7,8 +7,8 @@ from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return minus the modified entropy in nats as the score: 0 for a confident correct prediction, without lower bound
-    for a confident wrong one. The decision is whether it reaches the threshold of the class, learned on the shadow
-    models.
+    for a confident wrong one. The decision is whether the score reaches the threshold of the class, learned on the
+    shadow models.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from unlearning_audit.evaluation import logistic
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on φ; the decision is
-    whether it exceeds 0.
+    whether the score exceeds 0.
 
     Parameters
     ----------

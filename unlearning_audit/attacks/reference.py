@@ -13,7 +13,7 @@ NEEDS = "reference_logp"
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, reference_logp: np.ndarray) -> Score:
     """Return as the score log p of the label minus its mean over the adversary's models that never saw the sample. The
-    decision is whether it reaches the threshold learned on the shadow models.
+    decision is whether the score reaches the threshold learned on the shadow models.
 
     For a language model, log p is the mean over scored tokens. Raises ValueError if no sample was left unseen by two
     shadow models: the mean for one shadow model is taken over other shadow models.

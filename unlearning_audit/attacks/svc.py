@@ -19,7 +19,7 @@ class Options(Settings):
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the signed distance to the boundary of a support vector machine that sees the confidence p_y,
-    positive for members. The decision is whether it exceeds 0.
+    positive for members. The decision is whether the score exceeds 0.
 
     The published code fits on retain and test samples of the audited model itself. This adversary has only shadow
     models, and takes equally many members and non-members from them.

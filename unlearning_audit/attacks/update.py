@@ -12,11 +12,11 @@ NEEDS = "before"
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray) -> Score:
-    """Return as the score φ before − φ after unlearning: by how much the confidence in the label fell. What makes the
-    sample hard for both models cancels in the difference.
+    """Return as the score φ before − φ after unlearning: by how much the confidence in the label fell. What makes a
+    sample hard for the model both before and after unlearning cancels in the difference.
 
-    The decision is whether it reaches the threshold of the class, learned on the shadow models; without shadow models,
-    whether it exceeds 0.
+    The decision is whether the score reaches the threshold of the class, learned on the shadow models; without shadow
+    models, whether the score exceeds 0.
 
     Parameters
     ----------

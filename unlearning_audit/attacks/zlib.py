@@ -11,7 +11,7 @@ NEEDS = ("tokens", "compressed")
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, tokens: np.ndarray, compressed: np.ndarray) -> Score:
     """Return as the score the sum of log p over the scored tokens, divided by the bytes of the text after zlib.
 
-    The decision is whether it reaches the threshold learned on the shadow models.
+    The decision is whether the score reaches the threshold learned on the shadow models.
 
     Parameters
     ----------

@@ -388,7 +388,7 @@ class Read:
     def with_capped_margin(self, least: float) -> "Read":
         """Return the distance with a margin of at most half of ``least`` on either side of 0.
 
-        A method within the margin is then closer to retraining than to doing nothing.
+        With such a margin, a method within it is closer to retraining than to doing nothing.
 
         Parameters
         ----------

@@ -430,9 +430,9 @@ def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable
     """Return the mean over methods of Spearman's ρ between budget and goodness; −1 means that goodness falls with every
     step, as theory predicts.
 
-    Retraining and its control are left out, because theory predicts no fall there. Also left out are methods that leave
-    ``broken`` models, for which theory predicts nothing, methods that lack a value, and methods whose values do not
-    vary. The interval is over methods. The result is NaN, with the reason, for fewer than three budgets, and if no
+    Retraining and its control are left out, because theory predicts no fall for them. Left out are also methods that
+    leave ``broken`` models, for which theory predicts nothing, methods that lack a value, and methods whose values do
+    not vary. The interval is over methods. The result is NaN, with the reason, for fewer than three budgets, and if no
     method is left.
 
     Parameters

@@ -155,7 +155,8 @@ def resolution_rows(method: str, read: Read) -> list[dict[str, Any]]:
 
 def seed_rows(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]]:
     """Return rows of what more training seeds, and more unlearning seeds of each, would bring: half-widths of the
-    difference in mean confidence from retraining, for every method with separate spreads over both.
+    difference in mean confidence from retraining, for every method with one spread over training seeds and one over
+    unlearning seeds.
 
     A metric takes part if its file names its two spreads in ``SEEDS``: rows of standard deviations over originals, and
     over models of one original. Let σ_retrained be the spread over models of one original by retrained models, each of
@@ -179,7 +180,7 @@ def seed_rows(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, 
         for method, spreads in rows_of_method.items():
             if method in (RETRAIN, CONTROL) or of_retrained is None or not spreads.keys() >= {training, unlearning}:
                 continue
-            # ``n`` of the spread over training seeds counts originals, that of the other one counts models.
+            # ``n`` of the spread over training seeds counts originals, ``n`` of the one over unlearning seeds models.
             originals, models = spreads[training].n, spreads[unlearning].n
             today = Design(units=originals, splits=1.0, models=models / originals, samples=0)
             pair, model = spreads[training].value ** 2, spreads[unlearning].value ** 2 + of_retrained.value**2

@@ -514,8 +514,8 @@ def _rank_rows(judged: dict[str, _Judged], useless: set[str], *, draws: int, see
     """Return rows of the ranks that every method may have by each deciding metric; 1 = closest to retraining.
 
     The columns are metric, method, distance, best, worst, methods (how many are ranked) and ahead. A method's distance
-    is the one that stands for all attacks; its sign does not count. Only methods whose models correspond are ranked; a
-    metric with fewer than two such methods is skipped, and so is one without repeated models. The column ``ahead``
+    is the distance that stands for all attacks; its sign does not count. Only methods whose models correspond are
+    ranked. A metric is skipped if fewer than two methods correspond, or if no models are repeated. The column ``ahead``
     counts the methods that are proven to be closer, without references and ``useless`` methods.
 
     Parameters

@@ -150,6 +150,7 @@ def evaluate(
         raise ValueError(f"the blind check needs at least {FOLDS} samples on each side, not {sizes}")
     either, n = forget | heldout, sum(sizes)
     shuffled = (rng.permutation(y[either]) for _ in range(options.shuffles))
+    # Divided like the samples: as many labels as are forgotten, and the others.
     of_divisions = np.array([label_overlap(labels[:forgotten], labels[forgotten:]) for labels in shuffled])
     low, high = np.quantile(of_divisions, [0.025, 0.975]).tolist()
     overlap, how = label_overlap(y[forget], y[heldout]), f"range of {options.shuffles} random divisions"

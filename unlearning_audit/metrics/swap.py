@@ -426,7 +426,7 @@ def evaluate(
         lines.append(row(attack=name, metric="q_sd", estimate=spread))
         unbiased, _weights = _crossfit.quality(game, [decisions[i] for i in positions], whole.only(positions), rng=rng)
         lines.append(row(attack=name, metric="q_crossfit", estimate=unbiased))
-    for name, (score, _) in zip(names, scores.values(), strict=True):
+    for name, (score, _decision) in zip(names, scores.values(), strict=True):
         lines += rows_of_attack(game, score[:, game.columns], name, fprs)
     return lines
 

@@ -99,10 +99,10 @@ def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray) -> n
     Parameters
     ----------
     logits
-        [models, rows, 2]: (φ, 0) of each text; rows are samples and their other answers.
+        [models, rows, 2]: (φ, 0) of each text; rows are samples, and their perturbed and paraphrased answers.
     perturbed, right
-        int64 [samples, k]: the rows of the wrong and of the right answers of each sample, filled with −1. Without a
-        right one, the sample itself counts as the right answer.
+        int64 [samples, k]: the rows of the wrong and of the right answers of each sample, filled with −1. If ``right``
+        names no row for a sample, the sample itself counts as the right answer.
     """
     first = first_answers(right)
     return log_quotient(views_logp(logits, perturbed), views_logp(logits, first[:, None])[..., 0])

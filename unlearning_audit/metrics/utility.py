@@ -76,9 +76,9 @@ def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the terms of the harmonic mean: for each term, values float64 [target models, samples], and the samples
     that count, bool of the same shape.
 
-    The terms are p̄, ROUGE-L recall and max(0, 1 − R) of retained samples, then those of each set of the test part,
-    where p̄ is divided by its sum over all choices (`rows` defines p̄ and R). Raises ValueError for data without
-    perturbed answers.
+    The terms are p̄, ROUGE-L recall and max(0, 1 − R) of retained samples, then the same three terms of each set of the
+    test part, where p̄ is divided by its sum over all choices. p̄ is the mean probability of a token of the answer, and
+    R the truth ratio. Raises ValueError for data without perturbed answers.
     """
     wrong, paraphrase = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not wrong.shape[1]:
@@ -89,7 +89,7 @@ def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
     wrong_p = np.nansum(np.exp(views_logp(logits, wrong)), -1)
     better = truth_ratio.forms(truth_ratio.log_ratio(logits, wrong, paraphrase))["truth_ratio_utility"]  # max(0, 1 − R)
-    recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]  # the first of three forms of ROUGE-L
+    recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]  # of recall and two F1
     share = np.where((wrong >= 0).any(1), p / (p + wrong_p), np.nan)  # of p̄ among all choices
     all_terms = [(value, roles["retain"]) for value in (p, recall, better)]
     for subset in test_sets(evaluation.data):

@@ -157,11 +157,11 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
     """Return the roles (`RETAINED`, `FORGOTTEN` or `OUT`, held out) of ``n`` samples of one kind in the three models of
     a block, int64 [3, n].
 
-    A pattern is three roles. In the first model a sample has a role at a random place of its pattern, and in each
-    further model the next one, the first after the last. Equally many samples begin at each place, so that all models
-    have equally many samples in a role. The pattern is `THIRDS`, each role once. Only canaries have others: they are
-    drawn into quarters, and a quarter follows one of the patterns `QUARTERS` in a block, and the next one in the next
-    block.
+    A pattern is three roles. In the first model a sample has a random one of the roles of its pattern, and in each
+    further model the next role, the first after the last. Equally many samples begin at each role, so that all models
+    have equally many samples in a role. The pattern is `THIRDS`, each role once. Only canaries have other patterns:
+    canaries are drawn into quarters, and a quarter follows one of the patterns `QUARTERS` in a block, and the next
+    pattern in the next block.
 
     Parameters
     ----------

@@ -72,8 +72,8 @@ def lead(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."
 
 
 def _label_and_other_logits(logits: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logits of the labels, float64 [..., 1], and all logits with −∞ in place of the labels', float64 [...,
-    classes].
+    """Return the logit of each label, float64 [..., 1], and all logits, but with −∞ in place of the label's logit,
+    float64 [..., classes].
 
     Raises ValueError for fewer than two classes, and for a label outside of them.
     """
