@@ -55,7 +55,7 @@ class Unlearning(ModelBatch):
         method = registry.load("methods", self.settings["method"], self.place.get("method_file"))
         options = method.Options(**self.settings["method_options"])
         run = partial(registry.call, "methods", method, "unlearn")
-        return lambda *models: run(*models, options), forget, Rows.where(member.retain)
+        return lambda *given: run(*given, options), forget, Rows.where(member.retain)
 
     def unlearned(
         self, facts: Json, folder: Path | None = None, like: Sequence[str] = ()

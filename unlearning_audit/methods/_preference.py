@@ -17,7 +17,7 @@ def views(stack: ModelStack, kind: str, forget: Rows, missing: str) -> Tensor:
     Raises ValueError with the sentence ``missing`` if the data have no such views, or if a sample to forget has none.
     """
     table = stack.views.get(kind)
-    if table is None or (table[forget.index, 0] < 0).any():
+    if table is None or (table[forget.index, 0] < 0).any():  # entry 0 is −1 only without any view
         raise ValueError(missing)
     return table
 
@@ -45,7 +45,7 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
     table
         int64 [samples, views]: the rows of each sample's views.
     beta
-        β of `preferred`.
+        β: the difference of the two answers is multiplied by it before log σ.
     """
     original = stack.frozen()
 
@@ -73,7 +73,7 @@ def over_label(stack: ModelStack, forget: Rows, other_label: Relabelled, beta: f
     other_label
         Maps a batch and the original's logits of its samples to the NLL of the other label, [n, b].
     beta
-        β of `preferred`.
+        β: the difference of the two answers is multiplied by it before log σ.
     """
     original = stack.frozen()
 

@@ -43,7 +43,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     def loss(batch: Batch) -> Tensor:
         """Return T²·KL(teacher ‖ student) of each sample, [n, b]. The teacher is the untrained model (``incompetent``)
         for a sample to forget, and the original (``competent``) for any other."""
-        to_forget = forgotten[batch.at.squeeze(1)].gather(1, batch.rows)
+        to_forget = forgotten[batch.at.squeeze(1)].gather(1, batch.rows)  # of the batch's models, then of their rows
         # [n, b] gets an axis of 1 for each further axis of the logits.
         to_forget = to_forget.reshape(*to_forget.shape, *[1] * (batch.logits.ndim - 2))
         teacher = torch.where(to_forget, incompetent(batch), competent(batch))

@@ -60,4 +60,4 @@ def nearest_class(stack: ModelStack, model: int, index: np.ndarray, bound: float
         moved = moved.clamp(0, 1)
     with torch.no_grad():
         logits = forward_one(stack.model, *weights, moved)
-    return logits.scatter(1, labels[:, None], -torch.inf).argmax(1)
+    return logits.scatter(1, labels[:, None], -torch.inf).argmax(1)  # −∞, so that the true class is never the largest

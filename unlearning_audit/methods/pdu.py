@@ -27,8 +27,8 @@ class Options(_tokens.TextOptimiser):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise γ·(max logit − mean logit)² on forget + λ·(NLL − limit) on retain. Each model has a multiplier λ, which
-    rises while its NLL on retain exceeds ``retain_limit``, and falls while it does not. A step takes one batch of each
-    set, and an epoch is one pass over forget."""
+    rises while its NLL on retain is above ``retain_limit``, and falls while the NLL is below. A step takes one batch of
+    each set, and an epoch is one pass over forget."""
 
     def flatness(batch: Batch) -> Tensor:
         """Return (max z − mean z)² of each sample's logits z, the mean over scored tokens: [n, b]."""
@@ -39,7 +39,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         """Return λ·(NLL − retain_limit) of each sample, [n, b], with λ as it was before this batch. Then move the λ of
         each model by ``dual_step`` times its mean of NLL − retain_limit, but not below 0."""
         above = _tokens.mean_over_tokens(_tokens.nll(batch), batch) - options.retain_limit
-        if constraint not in batch.loss_state:
+        if constraint not in batch.loss_state:  # where this function itself is the key of the multipliers
             batch.loss_state[constraint] = torch.full_like(above[:, 0], options.alpha, requires_grad=False)
         multiplier: Tensor = batch.loss_state[constraint].clone()  # λ, [n]
         with torch.no_grad():  # in place, so that a step that is replayed from a CUDA graph moves λ, too

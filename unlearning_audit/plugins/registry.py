@@ -167,6 +167,7 @@ def _check(kind: str, module: Module, path: Path) -> None:
         function, known = getattr(module, name, None), (*expected, *signals)
         if inspect.isfunction(function):
             parameters = inspect.signature(function).parameters.values()
+            # The name of a parameter that the function does not use may begin with "_".
             unknown = [p.name for p in parameters if p.name.lstrip("_") not in known and is_required(p)]
             if unknown:
                 where = f"{readable(path)} line {function.__code__.co_firstlineno}: {name}"

@@ -90,7 +90,8 @@ def _scored(
     Parameters
     ----------
     place
-        Name of each attack → its key ("keys"), a user's file ("files") and its time limit ("terms").
+        Three mappings by the names of attacks: "keys" to the keys of their scores, "files" to users' own files, and
+        "terms" to users' time limits.
     files
         Inputs by role; for imported models, "attacked" holds the populations that attacks may see, in place of all.
     """
@@ -108,7 +109,7 @@ def _scored(
     known: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     for name, (folder, part) in parts.beside(Path(path).parent, place["keys"]).items():
         with suppress(ArtifactError):
-            # The file has the columns of all attacks of that job, by (attack, form).
+            # The file has the columns of all attacks of that job, by (attack, form); key[0] is the attack.
             known |= {key: columns for key, columns in read(folder / "scores.parquet").items() if key[0] == name}
             evaluation.missing |= part["missing"]
     try:

@@ -88,6 +88,7 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
 
     columns, texts = read_verified(path, read)
     check = Check(path, columns)
+    # Kinds of dtypes: "i" for whole numbers and for the codes of texts, "b" for true and false, "f" for reals.
     for name, kind in {"attack": "i", "form": "i", "model": "i", "index": "i", "role": "i", "decision": "b"}.items():
         check.field(name, kind)
     check.field("score", "f")

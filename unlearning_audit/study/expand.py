@@ -165,6 +165,8 @@ def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
         What the scenario had.
     new
         The override.
+    inside
+        Whether ``new`` comes from an axis that sets single options.
 
     Raises
     ------

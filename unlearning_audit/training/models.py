@@ -231,7 +231,8 @@ class Models:
         from unlearning_audit import stats
 
         logits = self.logits(rows)
-        y = np.broadcast_to(self.labels.cpu().numpy(), (len(self), len(self.x)))[:, rows]  # true classes
+        # True classes. Labels that all models share, [samples], are repeated for each model.
+        y = np.broadcast_to(self.labels.cpu().numpy(), (len(self), len(self.x)))[:, rows]
         return stats.phi(logits=logits, y=y).astype(np.float32), logits.argmax(-1) == y
 
     @torch.no_grad()

@@ -40,7 +40,7 @@ class Rows:
                 f"models of one batch must have equally many samples, found {counts.min()} to {counts.max()}; "
                 "draw the memberships in balanced blocks"
             )
-        # The second result of `nonzero`: the samples of the first model, then those of the second, and so on.
+        # [1], the second result of `nonzero`: the samples of the first model, then those of the second, and so on.
         return cls(np.nonzero(mask)[1].reshape(len(mask), int(counts[0])))
 
     def __len__(self) -> int:

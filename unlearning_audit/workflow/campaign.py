@@ -153,10 +153,10 @@ class Campaign:
         The seconds are added to those of the setting ``number``."""
         stack, membership = self.stacks[pair].copy(), self.pairs[pair]
 
-        def unlearn(*models: ModelStack | Rows) -> object:
+        def unlearn(*given: ModelStack | Rows) -> object:
             """Call the method with models, the rows to forget and the rows to retain, and with the ``options`` that the
             function around this one got."""
-            return registry.call("methods", self.method, "unlearn", *models, self.method.Options(**options))
+            return registry.call("methods", self.method, "unlearn", *given, self.method.Options(**options))
 
         seconds = run_method(stack, unlearn, Rows.where(membership.forget), Rows.where(membership.retain), self.file)
         # Seconds that the method spared by reusing an earlier trial's Fisher information count as spent.

@@ -204,6 +204,7 @@ def _load_state(model: nn.Module, path: Path) -> None:
         value = tensors[name]
         shape, expected = list(value.shape), list(weight.shape)
         if shape != expected:
+            # Lists are compared entry by entry: if all but the first are equal, this compares the numbers of rows.
             fewer_rows = len(shape) == len(expected) and shape[1:] == expected[1:] and shape < expected
             advice = "; if a class was removed, put its row back: weights 0, bias -30" if fewer_rows else ""
             raise ValueError(f"{path}: tensor {name!r} has shape {shape}, the model's has {expected}{advice}")

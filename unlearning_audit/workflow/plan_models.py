@@ -182,9 +182,9 @@ class Models:
         """Divide the ``blocks`` of one batch, so that models which an earlier run of the study with fewer blocks has
         trained are used again.
 
-        The first part is the longest run of leading blocks that an earlier job trained as one batch, and so on with the
-        rest. If no run of leading blocks was trained, all remaining blocks are one part. No number depends on how
-        models are batched.
+        The first part is the longest run of leading blocks that an earlier job trained as one batch. The blocks after
+        it are divided in the same way. If no run of leading blocks was trained, all remaining blocks are one part. No
+        number depends on how models are batched.
         """
         label = f"{self.data.label}-{self.scenario.protocol.name}-{self.scenario.model.name}"
         folders, parts = self.plan.folders("train"), []
@@ -327,9 +327,9 @@ class Models:
         asked = {signal.name: signal for plugin in plugins for signal in plugin.signals}
         signals = {}
         for name, signal in sorted(asked.items()):
-            settings = signal.constant("settings")
-            if signal.file or (signal.defines("read") and (settings or not signal.defines("RECORD"))):
-                signals[name] = settings(kind) if settings else {"rows": "candidates"}
+            settings_for = signal.constant("settings")
+            if signal.file or (signal.defines("read") and (settings_for or not signal.defines("RECORD"))):
+                signals[name] = settings_for(kind) if settings_for else {"rows": "candidates"}
         self.signals |= asked
         return signals
 

@@ -108,7 +108,9 @@ class Setting:
         np.put_along_axis(forget, orders[:, : round(FORGET * count)], values=True, axis=1)
         np.put_along_axis(heldout, orders[:, count:], values=True, axis=1)
         zeros = np.zeros(2, np.int64)
-        return Membership(train, forget, heldout, np.arange(2), zeros, zeros, zeros.astype(bool))
+        return Membership(
+            train, forget, heldout, seed=np.arange(2), split=zeros, block=zeros, shadow=zeros.astype(bool)
+        )
 
     @property
     def subsets(self) -> dict[str, np.ndarray]:

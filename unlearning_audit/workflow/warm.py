@@ -131,7 +131,7 @@ def serve(listening: socket.socket, parent: int, modules: list[str]) -> None:
             # Eight bytes, the length of the request, and three open files: standard input, output and error.
             head, files, *_ = socket.recv_fds(client, 8, 3)
             request = json.loads(client.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL))
-            if is_own(client) and os.fork() == 0:
+            if is_own(client) and os.fork() == 0:  # 0 is returned in the fork, which ends in `run`
                 listening.close()
                 gc.freeze()
                 gc.enable()
