@@ -108,9 +108,8 @@ class Setting:
         np.put_along_axis(forget, orders[:, : round(FORGET * count)], values=True, axis=1)
         np.put_along_axis(heldout, orders[:, count:], values=True, axis=1)
         zeros = np.zeros(2, np.int64)
-        return Membership(
-            train, forget, heldout, seed=np.arange(2), split=zeros, block=zeros, shadow=zeros.astype(bool)
-        )
+        # Seeds 0 and 1, then the numbers of split and block, and no shadow model.
+        return Membership(train, forget, heldout, np.arange(2), zeros, zeros, zeros.astype(bool))
 
     @property
     def subsets(self) -> dict[str, np.ndarray]:
