@@ -191,8 +191,8 @@ class Numbers:
         return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric=metric, attack=adversary, where=where)
 
     def pairs(self, case: dict[str, Any], metric: str, attack: str = "") -> list[Cell]:
-        """Return the number of a metric for each pair of splits of a case, by increasing number of the pair. Models
-        that are not drawn in pairs of splits count as a pair if they have the same ``pair`` in their rows.
+        """Return the number of a metric for each pair of splits of a case, or for each group of models that the rows
+        call a pair, by increasing number of the pair.
 
         Pairs without a number are left out. Rows about a part of a pair, such as samples of one role, are not read:
         their place has more fields than the pair.
