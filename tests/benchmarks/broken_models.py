@@ -66,7 +66,7 @@ def broken(of: dict) -> tuple[bool, bool]:
     """Whether the verdict on ``mine`` is *broken*, and whether it would be by accuracy alone."""
     rng, reads = np.random.default_rng(0), []
     for metric in of["mine"]:
-        side = distances.side_or_reason("mine", metric, of)
+        side = distances.contrast_or_reason("mine", metric, of)
         reads.append(distances.read(side, metric, margins=MARGINS, rng=rng, draws=10))
     by_accuracy = [replace(read, outlying=True) for read in reads]
     verdicts, alone = ([read.distance.least > read.broken for read in readings] for readings in (reads, by_accuracy))
