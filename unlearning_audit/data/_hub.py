@@ -31,7 +31,7 @@ def rows(
 
 
 def opened(root: Path, repository: str, subset: str | None, revision: str | None, split: str) -> Any:
-    """Return one ``split`` of a data set as the library datasets opens it, without reading it.
+    """Return one ``split`` of a data set, as the package ``datasets`` opens it.
 
     It lies in the folder ``root / repository`` (in the folder ``subset`` in it, if there is one), or on the hub, under
     this name and in its version ``revision``. A data set that is saved without splits counts as the split "train".
@@ -57,7 +57,7 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
         raise ValueError(f"{repository} {where} ({type(error).__name__}: {error})") from error
     if not isinstance(whole, datasets.DatasetDict):
         if split != "train":
-            raise ValueError(f"{repository} is a data set without splits; name train: train and no test")
+            raise ValueError(f"{repository} is a data set without splits; write train: train, and no field test")
         return whole
     if split not in whole:
         raise ValueError(f"{repository} has no split {split!r}; it has {', '.join(whole)}")

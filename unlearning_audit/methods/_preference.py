@@ -78,10 +78,11 @@ def over_label(stack: ModelStack, forget: Rows, other_label: Relabelled, beta: f
     original = stack.frozen()
 
     def loss(batch: Batch) -> Tensor:
-        """Return the loss of each sample, [n, b]: −(2/β)·log σ(β·difference). The difference says how much more log p
-        of the other label has risen above that by the original models than log p of the sample's own label."""
+        """Return the loss of each sample, [n, b]: −(2/β)·log σ(β·difference). The difference is the rise of log p of
+        the other label minus the rise of log p of the sample's own label, both since the original models."""
         reference = original(batch)
-        before = dataclasses.replace(batch, logits=reference, first=None, reading=None)  # with the original's logits
+        # The batch as the originals see it, of which only the logits are read.
+        before = dataclasses.replace(batch, logits=reference, first=None, reading=None)
         # By how much log p of either label has risen above the original's.
         rise_of_other = other_label(before, reference) - other_label(batch, reference)
         rise_of_own = cross_entropy(reference, batch.labels) - cross_entropy(batch.logits, batch.labels)

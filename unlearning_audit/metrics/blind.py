@@ -145,10 +145,10 @@ def evaluate(
     ValueError
         When there are fewer forgotten or held-out samples than folds.
     """
-    sizes = forgotten, _unseen = int(forget.sum()), int(heldout.sum())
-    if min(sizes) < FOLDS:
-        raise ValueError(f"the blind check needs at least {FOLDS} samples on each side, not {sizes}")
-    either, n = forget | heldout, sum(sizes)
+    forgotten, unseen = int(forget.sum()), int(heldout.sum())
+    if min(forgotten, unseen) < FOLDS:
+        raise ValueError(f"the blind check needs at least {FOLDS} samples on each side, not {forgotten} and {unseen}")
+    either, n = forget | heldout, forgotten + unseen
     shuffled = (rng.permutation(y[either]) for _ in range(options.shuffles))
     # Divided like the samples: as many labels as are forgotten, and the others.
     of_divisions = np.array([label_overlap(labels[:forgotten], labels[forgotten:]) for labels in shuffled])
