@@ -147,7 +147,7 @@ def evaluate(
     """
     forgotten, unseen = int(forget.sum()), int(heldout.sum())
     if min(forgotten, unseen) < FOLDS:
-        raise ValueError(f"the blind check needs at least {FOLDS} samples on each side, not {forgotten} and {unseen}")
+        raise ValueError(f"the blind check needs at least {FOLDS} samples on each side, not {(forgotten, unseen)}")
     either, n = forget | heldout, forgotten + unseen
     shuffled = (rng.permutation(y[either]) for _ in range(options.shuffles))
     # Divided like the samples: as many labels as are forgotten, and the others.
