@@ -75,8 +75,7 @@ def entries(arguments: list[str]) -> dict[str, object]:
             advice = f"audit read RESULTS --reader {file} writes a study of your files RESULTS"
             raise ValueError(f"--with {file}: a reader needs result files; {advice}")
         if kind == "signals":
-            advice = f"name an attack or a metric beside it with NEEDS = {Path(file).stem!r}"
-            raise ValueError(f"--with {file}: a signal is read by others; {advice}")
+            raise ValueError(f"--with {file}: name the attack or metric that reads it, NEEDS = {Path(file).stem!r}")
         own[kind].append({"name": trial.name_of(file, kind), "file": file, "function": function})
     pictures = any(trial.takes_pictures(model["file"]) for model in own["models"])
     attacked = all(registry.protocol(entry["name"], entry["file"]).attacked for entry in own["protocols"])

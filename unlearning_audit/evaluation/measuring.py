@@ -172,8 +172,7 @@ def run_metric(key: str, entry: Entry, file: str | None, evaluation: Evaluation)
             effects = registry.call("metrics", module, "effects", evaluation, options) if comparable else {}
         else:
             effect = effect_of_values(module, evaluation, options)
-            mean = effect.estimate()
-            rows = [Row("", mean.value, mean.low, mean.high, mean.n, mean.note)]
+            rows = [Row("", *astuple(effect.estimate()))]  # metric, then value, limits, n and note
             effects = {"": effect} if hasattr(module, "RULE") else {}
         records = module.records(evaluation, options) if file is None and hasattr(module, "records") else []
         if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):

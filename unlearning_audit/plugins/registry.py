@@ -76,6 +76,9 @@ KINDS = {
     ),
 }
 
+#: Kinds of parameters that take what no other parameter names.
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
 #: The functions by which attacks score texts from the signals of their tokens, and metrics read such signals.
 OF_TEXTS = {"attacks": "text_score", "metrics": "text_readings"}
 
@@ -168,18 +171,13 @@ def _check(kind: str, module: Module, path: Path) -> None:
         if inspect.isfunction(function):
             parameters = inspect.signature(function).parameters.values()
             # The name of a parameter that the function does not use may begin with "_".
-            unknown = [p.name for p in parameters if p.name.lstrip("_") not in known and is_required(p)]
+            required = [p.name for p in parameters if p.default is p.empty and p.kind not in VARIADIC]
+            unknown = [parameter for parameter in required if parameter.lstrip("_") not in known]
             if unknown:
                 where = f"{readable(path)} line {function.__code__.co_firstlineno}: {name}"
                 raise ValueError(f"{where} may have the parameters ({', '.join(known)}), found {unknown[0]!r}")
     if not (isinstance(module.Options, type) and issubclass(module.Options, Settings)):
         raise ValueError(f"{path}: class Options cannot be read; it must derive from Settings")
-
-
-def is_required(parameter: inspect.Parameter) -> bool:
-    """Return whether a function cannot be called without a value of this parameter."""
-    variable = (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    return parameter.default is parameter.empty and parameter.kind not in variable
 
 
 def call(kind: str, module: ModuleType, name: str, *values: Any, **signals: Any) -> Any:
@@ -245,9 +243,10 @@ def needed_signals(kind: str, name: str, file: str | None = None) -> dict[str, s
     files: dict[str, str | None] = {}
     for need in declared(kind, name, file):
         # The file of a user's signal. Without a ``file``, any path will do, because it is not looked at.
-        own = Path(file).resolve().with_name(f"{need}.py") if file else Path(need)
-        if need in names("signals") or (file and own.is_file()):
-            files[need] = None if need in names("signals") else str(own)
+        if need in names("signals"):
+            files[need] = None
+        elif file and (own := Path(file).resolve().with_name(f"{need}.py")).is_file():
+            files[need] = str(own)
     return files
 
 

@@ -7,11 +7,12 @@ import os
 import platform
 import re
 import resource
-import runpy
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import unlearning_audit
@@ -31,7 +32,10 @@ def file_of(stage: str) -> Path:
 
 def function_of(stage: str) -> Callable[..., Any]:
     """Return the function of a stage, which has the stage's name."""
-    function: Callable[..., Any] = runpy.run_path(str(file_of(stage)))[stage]
+    loader = SourceFileLoader(f"unlearning_stage_{stage}", str(file_of(stage)))
+    module = ModuleType(loader.name)
+    loader.exec_module(module)
+    function: Callable[..., Any] = getattr(module, stage)
     return function
 
 

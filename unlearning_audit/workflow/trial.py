@@ -350,14 +350,11 @@ def _try_signal(plugin: Plugin, file: str, setting: Setting | None) -> list[str]
     setting = (setting or digits()).within(SECONDS)
     stack = setting.stack()
     setting.train(stack)
-    started = time.perf_counter()
     with guard(file):
         values = measured(registry.load("signals", plugin.name, plugin.file), stack, np.arange(len(setting.data.y)))
-    seconds = time.perf_counter() - started
     each = list(values.shape[2:]) if values.ndim > 2 else "one number"
     lines = [f"{file} runs correctly: {each} for each sample. Its mean in two models of {setting.about}:"]
-    lines += [f"  {name:<20}{values[setting.subsets[name]].mean():.3g}" for name in ("forgotten", "never seen")]
-    return [*lines, f"  {seconds:.2f} s for {values.size:,} values of both models."]
+    return lines + [f"  {name:<20}{values[setting.subsets[name]].mean():.3g}" for name in ("forgotten", "never seen")]
 
 
 def _try_data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
