@@ -78,7 +78,7 @@ def signals(
         # The samples to query: int64 [rows] for all models, or [models, rows] for each.
         rows = module.about(member, samples, settings) if hasattr(module, "about") else candidates(member)
         if not len(numbers):
-            module.nothing(rows, settings).write(signals)
+            module.without_models(rows, settings).write(signals)
             return {"models": 0}
         records = []  # one for each portion of models
         for portion, chosen, stack in ModelBatch(samples, membership, settings, place, ()).stacks(models[0], numbers):

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.signal_files import Features, sample_index
+from unlearning_audit.evaluation.signal_files import Features, samples_for_features
 from unlearning_audit.metrics import representation
 from unlearning_audit.protocols import swap
 from unlearning_audit.store.files import NoAnswerError, write_failure
@@ -45,7 +45,7 @@ class World:
         shape = (len(self.member.seed), len(self.y), max(2, int(self.y.max()) + 1))
         if not logits.exists():
             Logits(np.zeros(shape, np.float32), np.arange(len(self.y)), self.y).write(logits)
-        index = sample_index(self.member)
+        index = samples_for_features(self.member)
         if layers is None:
             write_failure(path, "method", "it diverged")
         else:

@@ -128,7 +128,8 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed the global generators of NumPy and torch, from which ART draws, and restore them afterwards."""
+    """Seed the global generators of NumPy and torch, from which ART draws, and let torch use one thread; restore both
+    afterwards."""
     import torch
 
     state, threads = np.random.get_state(), torch.get_num_threads()

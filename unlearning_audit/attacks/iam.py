@@ -14,8 +14,8 @@ NEEDS = ("before", "reference_logp")
 
 #: The largest log p of a sample under models that never saw it; larger ones are cut.
 SUREST = -1e-12
-#: The steps into which the gap is divided.
-STEPS = 100
+#: The number of values α from 0 to 1, by which the gap is divided into one step fewer.
+ALPHAS = 100
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray, reference_logp: np.ndarray) -> Score:
@@ -50,14 +50,14 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray,
     return thresholds.learned(value, shadow_value, logits, y, shadow)
 
 
-def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, steps: int = STEPS) -> np.ndarray:
+def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, count: int = ALPHAS) -> np.ndarray:
     """Return how much of each sample a model kept, float64 [models, samples] from 0 to 1; NaN where ``unseen_logp`` is
     NaN.
 
-    Centres are taken at ``steps`` equal distances α from the φ of ``unseen_logp`` (α = 0) to ``before`` (α = 1, which
-    is left out). At each, the normal distribution function says how far ``after`` lies above the centre, in standard
-    deviations of the centre over the samples of a model. The result is the weighted mean of these values, where the
-    weight of a centre is the next value of α.
+    Centres are taken at evenly spaced values α, ``count`` in all, from the φ of ``unseen_logp`` (α = 0) to ``before``
+    (α = 1, at which no centre is taken). At each, the normal distribution function says how far ``after`` lies above
+    the centre, in standard deviations of the centre over the samples of a model. The result is the weighted mean of
+    these values, where the weight of a centre is the next value of α.
 
     The published code (iam_score.py) takes its "fixed variance" of the mean signal over shadow models and samples
     together. By default that code uses a Gumbel distribution of −log(.01 − log(p + 1e-5)). This function equals the
@@ -69,12 +69,12 @@ def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, s
         The logit-scaled confidence φ of the same models after and before unlearning, float64 [models, samples].
     unseen_logp
         The mean log p of models that never saw the sample.
-    steps
-        How many values α has.
+    count
+        How many values α has, 0 and 1 included.
     """
     logp = np.minimum(unseen_logp, SUREST)
     unseen = logp - np.log(-np.expm1(logp))  # φ = log p − log(1 − p)
-    alphas = np.linspace(0.0, 1.0, steps)
+    alphas = np.linspace(0.0, 1.0, count)
     kept = np.zeros(after.shape)
     for alpha, weight in zip(alphas[:-1], alphas[1:] / alphas[1:].sum(), strict=True):
         centre = unseen + alpha * (before - unseen)

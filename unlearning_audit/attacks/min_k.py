@@ -7,6 +7,7 @@ from unlearning_audit.attacks import Score, Settings, Shadow, signals, threshold
 from unlearning_audit.evaluation.shadow import LOGP
 
 NEEDS = "tokens"
+#: The share of tokens that counts unless a study says otherwise, and always in `text_score`.
 SHARE = 0.2
 
 

@@ -22,7 +22,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, tokens: np.ndarray,
     shadow
         Logits, labels, ``tokens`` and ``compressed`` of models with known members, on which the attack learns.
     tokens
-        float32 [models, samples, tokens, 4]: four numbers of each token by the audited models, log p first.
+        float64 [models, samples, tokens, 4]: four numbers of each token by the audited models, log p first.
     compressed
         float64 [models, samples]: the bytes of each text after zlib.
     """

@@ -52,8 +52,8 @@ class BySample(Stored):
     index: Annotated[np.ndarray, "iu rows"]
 
 
-#: The largest number of samples of each model on which features are computed: forgotten and held out (each), and
-#: retained.
+#: The largest numbers of samples of each model on which features are computed: `SIDE` forgotten and as many held-out
+#: ones, and `RETAINED` retained ones.
 SIDE, RETAINED = 1000, 2000
 
 
@@ -76,9 +76,9 @@ class Features(Stored):
     index: Annotated[np.ndarray, "iu models rows"]
 
 
-def sample_index(member: Membership) -> np.ndarray:
-    """Return the samples for which the last hidden layer of each model is computed, int64 [models, rows]
-    (`draw`)."""
+def samples_for_features(member: Membership) -> np.ndarray:
+    """Return the samples for which features of each model are computed, int64 [models, rows], filled with −1: up to
+    `SIDE` forgotten, `SIDE` held-out and `RETAINED` retained samples, drawn by the model's seed alone."""
     roles = {"forget": (member.forget, SIDE), "heldout": (member.heldout, SIDE), "retain": (member.retain, RETAINED)}
     return draw(member, "features", roles)
 

@@ -32,9 +32,9 @@ def candidates(samples: np.ndarray, data: Data, options: Candidates) -> np.ndarr
     return samples[np.isin(data.y[samples], options.classes)] if options.classes else samples
 
 
-def draw(allowed: np.ndarray, count: int, options: Candidates, selection: Selection | None) -> np.ndarray:
+def by_memorisation(allowed: np.ndarray, count: int, options: Candidates, selection: Selection | None) -> np.ndarray:
     """Return the ``count`` samples among ``allowed`` (int [n]) that are memorised most or least, as
-    ``options.memorised`` states; all of ``allowed`` if it is None.
+    ``options.memorised`` states; all of ``allowed``, and not ``count`` of them, if it is None.
 
     Parameters
     ----------

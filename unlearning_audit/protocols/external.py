@@ -149,7 +149,7 @@ def _refuse_unknown_arrays(folder: Path, names: tuple[str, ...]) -> None:
             raise ValueError(f"{path}: {unknown(path.stem, names, 'array of this name')}; rename it or move it away")
 
 
-class LogitFolder(NamedTuple):
+class ModelFolder(NamedTuple):
     """One folder of models: its population ``kind``, and name → path of its ``files``, some of which may lie in other
     folders."""
 
@@ -157,7 +157,7 @@ class LogitFolder(NamedTuple):
     files: dict[str, Path]
 
 
-def populations(options: Options, method: str, names: list[str]) -> dict[str, LogitFolder]:
+def populations(options: Options, method: str, names: list[str]) -> dict[str, ModelFolder]:
     """Return role → folder of models, for the evaluation of one of the `methods`.
 
     "target" are the audited models, which for reference methods are original or retrained ones. "shadow" and
@@ -188,18 +188,18 @@ def populations(options: Options, method: str, names: list[str]) -> dict[str, Lo
         if _has_models(root / kind) or _formats.holds_arrays(root / kind):
             # Other folders that have files on the same models.
             donors = [any_method / "shadow"] if kind == "shadow_original" else [root, any_method, any_method / "target"]
-            shared[kind] = LogitFolder(kind, _files_of(kind, root / kind, above=[root], donors=donors))
+            shared[kind] = ModelFolder(kind, _files_of(kind, root / kind, above=[root], donors=donors))
     if method in YARDSTICKS:
         return _folders_of_reference(YARDSTICKS[method], shared)
     own = _home(root, method, method_names)
     above = list(dict.fromkeys((own, root)))
-    folders = {"target": LogitFolder("target", _files_of("target", own / "target", above, donors=above))}
+    folders = {"target": ModelFolder("target", _files_of("target", own / "target", above, donors=above))}
     if (own / "shadow").is_dir():
-        folders["shadow"] = LogitFolder("shadow", _files_of("shadow", own / "shadow", above, donors=[]))
+        folders["shadow"] = ModelFolder("shadow", _files_of("shadow", own / "shadow", above, donors=[]))
     return {**folders, **shared}
 
 
-def _folders_of_reference(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitFolder]:
+def _folders_of_reference(kind: str, shared: dict[str, ModelFolder]) -> dict[str, ModelFolder]:
     """Return role → folder for the evaluation of a reference method, whose audited models are the shared population
     ``kind``.
 

@@ -78,7 +78,7 @@ def draw(
             f"canaries={options.canaries} pairs take {count} of {len(allowed)} training samples{of_classes} and "
             "leave none to keep; use more data or fewer canaries"
         )
-    canaries = _candidates.draw(allowed, count, options, selection)
+    canaries = _candidates.by_memorisation(allowed, count, options, selection)
     samples_of_pair = generator(seed, "canaries").permutation(canaries)[:count].reshape(-1, 2)
     coins = generator(seed, "coins", block).integers(0, 2, size=len(samples_of_pair))  # which of a pair is forgotten
     pair = np.full(len(data.y), -1, np.int64)

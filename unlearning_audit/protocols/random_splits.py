@@ -37,6 +37,6 @@ def draw(
     # For the game's and the adversary's half, two independent splits (retained, forgotten, held out).
     splits = [
         [swap.split_set(half, data, options, selection, seed, "random", block, owner, number) for number in range(2)]
-        for owner, half in swap.cut(data, options, seed)
+        for owner, half in swap.halves(data, options, seed)
     ]
     return swap.assemble(block, splits, data, options, seed)

@@ -84,7 +84,7 @@ def draw(
     """Return the memberships of the three models of one block.
 
     In each model, a target sample is retained, forgotten or held out (by `roles`). Each model is also trained on other
-    samples, which are drawn for it alone. If the targets are canaries, it also forgets some of its other samples
+    samples, which are drawn for it alone. If the target samples are canaries, it also forgets some of its other samples
     (`_fillers`).
 
     ``weight`` of the memberships is 1 on target samples, the only ones that attacks score.
@@ -103,7 +103,7 @@ def draw(
     ValueError
         If there are too few samples of a kind, or too few training samples besides the targets.
     """
-    kinds = targets(data, options, seed, selection)
+    kinds = target_samples(data, options, seed, selection)
     audited = np.concatenate(kinds)
     remainder = np.setdiff1d(np.flatnonzero(data.part == 0), audited)
     size = len(remainder) // 2 if options.attack_size is None else options.attack_size
@@ -120,7 +120,7 @@ def draw(
     for model in range(3):
         joined = generator(seed, "ruli", "attack", population, block, model).permutation(remainder)[:size]
         train[model, joined] = True
-        if options.target_set == "canary" and selection is not None:  # `targets` raises an error without one
+        if options.target_set == "canary" and selection is not None:  # `target_samples` raises an error without one
             forget[model, _fillers(joined, int(forget[model].sum()), options, selection)] = True
     weight = np.zeros(len(data.y))
     weight[audited] = 1.0
@@ -129,7 +129,7 @@ def draw(
     return members(block, seeds, train, forget, heldout=heldout, weight=weight, split=np.arange(3), shadow=shadow)
 
 
-def targets(data: Data, options: Options, seed: int, selection: Selection | None = None) -> list[np.ndarray]:
+def target_samples(data: Data, options: Options, seed: int, selection: Selection | None = None) -> list[np.ndarray]:
     """Return the target samples, int64 [target_size] for each kind in the target set. All blocks of all populations
     have the same target samples.
 

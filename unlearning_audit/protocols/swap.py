@@ -74,13 +74,13 @@ def draw(
         If the data are too few for one sample to forget.
     """
     swapped = []  # of the game's and of the adversary's half: a split (R, F, T), and the same with F and T exchanged
-    for owner, half in cut(data, options, seed):
+    for owner, half in halves(data, options, seed):
         r, f, t = split_set(half, data, options, selection, seed, "pair", block, owner)
         swapped.append([(r, f, t), (r, t, f)])
     return assemble(block, swapped, data, options, seed)
 
 
-def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]:
+def halves(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]:
     """Return the two halves of the training part as pairs of a name and sample numbers: ("game", …) for the audited
     models, ("shadow", …) for the adversary's.
 
@@ -105,8 +105,8 @@ def split_set(
 
     F and T are k samples each, drawn from the candidates, which are those ``samples`` that may be forgotten or held
     out. R is the rest of ``samples``. With n samples and α = ``options.alpha``, k is ⌊α n / (1 + α)⌋, so that
-    |F| / |R ∪ F| = α. If there are fewer than 2 k candidates, k is half of their number. Finally, k is rounded down to
-    a multiple of ``options.requests``.
+    |F| / |R ∪ F| = α. If there are at most 2 k candidates, k is half of their number, and R has no candidates. Finally,
+    k is rounded down to a multiple of ``options.requests``.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def split_set(
         raise ValueError(
             f"alpha={alpha} leaves {reason} among {len(allowed)} samples{of_classes}; use more data or a larger alpha"
         )
-    order = generator(*key, "split").permutation(_candidates.draw(allowed, 2 * k, options, selection))
+    order = generator(*key, "split").permutation(_candidates.by_memorisation(allowed, 2 * k, options, selection))
     f, t = order[:k], order[k : 2 * k]
     # If all candidates are used, a left-over one is not retained either: it may be of the class that is forgotten.
     not_retained = allowed if all_are_used else order[: 2 * k]

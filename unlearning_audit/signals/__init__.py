@@ -14,9 +14,9 @@ selects samples of the data.
 
 A signal that is not an array of samples is kept as a ``RECORD``, the type that its ``read`` returns. Only metrics read
 it, and only of the defender's models. It needs a ``ROLE``, the name by which a metric's job gets it, and
-``nothing(rows, settings)``, which returns a record without models. One with ``asked(options)``, which returns its
-settings from the options of all metrics that need it, is read of retrained models too. ``OF_TEXTS = True``: only
-language models can be queried.
+``without_models(rows, settings)``, which returns the record of a batch that has only shadow models. One with
+``asked(options)``, which returns its settings from the options of all metrics that need it, is read of retrained models
+too. ``OF_TEXTS = True``: only language models can be queried.
 
 What signals are written with is imported from here.
 """

@@ -54,8 +54,9 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     return Relearned(*curves, taught[:, rows], rows, *rounded)
 
 
-def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
-    """Return a record without models."""
+def without_models(rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
+    """Return the record of a batch that has only shadow models: no answers, to the samples ``rows`` int64 [rows], after
+    as many steps and with as many bits as the ``settings`` say (`read`)."""
     from unlearning_audit.training import relearning
 
     return Relearned.empty(relearning.points(settings["steps"]), rows, np.array(settings.get("bits", []), np.int64))

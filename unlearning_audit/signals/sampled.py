@@ -33,6 +33,7 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     return Sampled(generation.sampled(stack, rows, settings["answers"]), rows)
 
 
-def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
-    """Return a record without models."""
+def without_models(rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
+    """Return the record of a batch that has only shadow models: no answers, for the samples ``rows`` int64 [0, 0]. No
+    setting is used."""
     return Sampled(np.zeros((0, 0, 0, 0), np.int32), rows)
