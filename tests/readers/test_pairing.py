@@ -61,14 +61,8 @@ def test_logs_of_one_setting_are_compared_with_each_other(tmp_path):
 
 
 def test_a_forget_set_that_is_a_part_of_another_has_its_own_retrained_model(tmp_path):
-    models = {
-        "retain90": (2, 0.0, 60),
-        "retain95": (3, 0.0, 30),
-        "forget10_NPO": (5, 1.0, 60),
-        "forget05_NPO": (6, 1.0, 30),
-        "full/evals_forget10": (1, 2.5, 60),
-        "full/evals_forget05": (9, 2.5, 30),
-    }
+    models = {"retain90": (2, 0.0, 60), "forget10_NPO": (5, 1.0, 60), "full/evals_forget10": (1, 2.5, 60)}
+    models |= {"retain95": (3, 0.0, 30), "forget05_NPO": (6, 1.0, 30), "full/evals_forget05": (9, 2.5, 30)}
     write_logs(tmp_path, **{TINY.format(name): model for name, model in models.items()})
     groups = readers.imported([tmp_path]).groups
     assert [(len(group.samples), *shape(group)) for group in groups] == [(30, 1, 1, {"npo": 1}), (60, 1, 1, {"npo": 1})]
@@ -89,8 +83,12 @@ def test_a_log_whose_yardstick_is_not_there_is_left_out_where_others_can_be_comp
     (stray,) = write_logs(tmp_path / "saves/unlearn", tofu_Tiny_1B_forget05_NPO=(4, 1.0, 60, "other"))
     imported = readers.imported([tmp_path])
     assert list(imported.groups[0].methods) == ["npo_step10"]
-    assert [result.file for result in imported.out] == [stray]
-    assert "--retrain FILE" in imported.out[0].sentence
+    assert [(result.file, "--retrain FILE" in result.sentence) for result in imported.out] == [(stray, True)]
+
+
+def test_a_model_before_unlearning_of_another_architecture_is_left_out_and_it_is_said(tmp_path):
+    *_, stray = write_logs(tmp_path, phi_retain90=(2, 0.0), gpt_retain90=(3, 0.0), llama_full=(1, 2.5))
+    assert readers.imported([tmp_path]).out[0].sentence.startswith(f"{stray}: no retrained model of this name has")
 
 
 def test_logs_without_texts_are_paired_by_position_and_it_is_said(tmp_path):
@@ -136,6 +134,12 @@ def test_any_layout_is_read_with_a_word_from_the_user(tmp_path):
     assert shapes(tmp_path, retrain=[tmp_path / "b03"], none=[tmp_path / "a17"]) == [(1, 1, {})]
     ((none, retrain, _),) = shapes(tmp_path, none=[tmp_path / "a17"], alone=True)
     assert (none, retrain) == (1, 0)
+
+
+def test_where_the_user_names_models_before_unlearning_no_name_makes_others(tmp_path):
+    full, _retrain, npo = cases.write_three(tmp_path)
+    (tmp_path / "finetuned.csv").write_bytes(npo.read_bytes())
+    assert shapes(tmp_path, none=[full]) == [(1, 1, {"npo": 1, "finetuned": 1})]
 
 
 def test_models_that_are_named_as_retrained_are_replicates_wherever_they_lie(tmp_path):

@@ -112,7 +112,7 @@ def read_(
 @app.command("try", rich_help_panel=OWN, epilog="audit try repo/unlearn.py --study mine.yaml --set function=forget")
 def try_(
     file: str,
-    study: Annotated[str, typer.Option(help="try the file on the data and model of this study, with its options")] = "",
+    study: Annotated[str, typer.Option(help="give a method, model, source or signal this study's data and model")] = "",
     scenario: Annotated[str, typer.Option(help="which scenario of the study; by default the first")] = "",
     on: Annotated[str, typer.Option(help="of a reader: the result file or folder that it reads")] = "",
     fields: Annotated[list[str], typer.Option("--set", help="FIELD=VALUE, the file's option; may be repeated")] = [],  # noqa: B006

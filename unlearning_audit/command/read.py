@@ -54,10 +54,9 @@ def write_study(
     if file.suffix not in (".yaml", ".yml"):
         raise ValueError(f"{file}: the study's file must end in .yaml")
     named = _pairs(columns, "--columns: give WHAT=NAME, such as --columns loss=my_loss --columns side=which", str)
-    options = {"columns": named} if named else None
     imported = readers.imported(
         [Path(path) for path in paths], retrain=[Path(path) for path in retrain], none=[Path(path) for path in none],
-        reader=reader, options=options, alone=alone, roles=Path(roles) if roles else None,
+        reader=reader, options={"columns": named} if named else None, alone=alone, roles=Path(roles) if roles else None,
     )  # fmt: skip
     name = file.stem.lower().replace("-", "_")
     folder = file.parent / f"{file.stem}_models"
@@ -268,14 +267,12 @@ def _left_out(out: list[Any]) -> list[str]:
     if not out:
         return []
     # Sentences that differ only in numbers and the file's name state the same reason.
-    reasons: dict[str, list[Any]] = {}
+    reasons: dict[str, list[str]] = {}
     for result in out:
         without_numbers = re.sub(r"[\d.]*\d", "", result.sentence.replace(str(result.file), ""))
-        reasons.setdefault(without_numbers, []).append(result)
-    most = sorted(reasons.values(), key=len, reverse=True)
+        reasons.setdefault(without_numbers, []).append(result.sentence)
     lines = [f"Left out {len(out)} files, or models in them:"]
-    for alike in most[:5]:
-        example, *others = alike
-        more = f" (and {len(others)} more for this reason)" if others else ""
-        lines.append(f"  {example.sentence}{more}")
+    most = sorted(reasons.values(), key=len, reverse=True)
+    for example, *others in most[:5]:
+        lines.append(f"  {example}" + (f" (and {len(others)} more for this reason)" if others else ""))
     return [*lines, f"  and {sum(map(len, most[5:]))} for other reasons"] if len(most) > 5 else lines

@@ -15,6 +15,8 @@ from unlearning_audit.readers._recompute import auc
 SHARED, LEAST = 0.5, 10
 #: The reason of a role that the user named.
 COMMAND = "the command"
+#: Why a model fits no group, and what to do.
+NOT_RETRAINED = "no retrained model of this name has its forget set; name equal samples alike, or give --retrain FILE"
 
 
 @dataclass(eq=False)
@@ -61,9 +63,16 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
     """Give models the role "retrain" or "none", as the user named their files or folders in ``retrain`` and ``none``.
     FILE:NAME means only the model of this name in a file. Raises ValueError for a path or a name without a model.
 
+    If the user names models before unlearning, no name of a file makes another model one: a model that only its name
+    gave this role is of unknown role, and its method is called by the word of its name.
+
     All models that the user names as retrained count as one kind. Words in their names that no other model has are
     therefore dropped, unless such a word tells a size such as 1B.
     """
+    for model in models if none else ():
+        word, by_name, _ = model.decided.rpartition(_words.BY_NAME)
+        if by_name and model.role == NONE:
+            model.role, model.method, model.decided = UNKNOWN, model.method or word.strip("'"), ""
     for role, places in ((RETRAIN, retrain), (NONE, none)):
         for place in places:
             file, name = split_name(place)
@@ -109,7 +118,6 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         model: f"{model.file}: only {size} samples are to be forgotten by one model; at least {LEAST} are needed"
         for model in models if (size := len(subject(model))) < LEAST
     }  # fmt: skip
-    unplaced = small.copy()  # model → why it is in no group
     large = [model for model in models if model not in small]
     if not large:
         raise ValueError(next(iter(small.values())))
@@ -125,39 +133,49 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         groups = _founded([model for model in sound if model.role == NONE] or sound)
         for group in groups:
             group.retrain = []  # `_founded` takes its models for retrained ones, which these are not
-    _add_none([model for model in large if model.role == NONE], groups, unplaced)
-    # Each unlearned model becomes one of the models of a method, in the only group that fits it best.
-    for model in large:
-        if model.role != UNLEARNED:
-            continue
-        # The group with the retrained model that the model's configuration names, or else those that fit best.
+    unplaced = small | _add_none([model for model in large if model.role == NONE], groups)
+    unplaced |= _add_unlearned([model for model in large if model.role == UNLEARNED], groups)
+    refused = next((why for model, why in unplaced.items() if model.role == UNLEARNED), "")
+    if refused and not any(group.methods for group in groups):
+        raise ValueError(refused)
+    for group in groups:
+        _complete(group)
+    _set_names(groups)
+    unread = list(dict.fromkeys(Unread(model.file, sentence) for model, sentence in unplaced.items()))
+    return sorted(groups, key=lambda group: _natural(group.name)), unread
+
+
+def _add_unlearned(models: Sequence[Model], groups: list[Group]) -> dict[Model, str]:
+    """Add each of the unlearned ``models`` to a method of the one group that fits it best; ``groups`` is changed in
+    place. Return model → sentence for the models that no group or several groups fit.
+
+    The group with the retrained model that a model's configuration names counts as the best one.
+    """
+    unplaced = {}
+    for model in models:
         best = [group for group in groups if any(same_file(model.retrained_file, run.file) for run in group.retrain)]
         if len(best) != 1 or not all(shared(model, group.samples) for group in best):
             best = _best(model, groups, _common_words(groups))
         if len(best) == 1:
-            best[0].methods.setdefault(_method_name(model, best[0]), []).append(model)  # best[0] is the only one
+            best[0].methods.setdefault(_method_name(model, best[0]), []).append(model)
         elif best:
             files = " or ".join(str(group.retrain[0].file if group.retrain else group.words) for group in best[:3])
-            advice = "give one, or name one with --retrain FILE"
-            unplaced[model] = f"{model.file}: several retrained models fit it ({files}); {advice}"
+            unplaced[model] = f"{model.file}: several retrained models fit it ({files}); give one by --retrain FILE"
         else:
-            advice = "name equal samples alike, or name the log of one with --retrain FILE"
-            unplaced[model] = f"{model.file}: no retrained model of this name has its forget set; {advice}"
-    refused = next((why for model, why in unplaced.items() if model.role == UNLEARNED), "")
-    if refused and not any(group.methods for group in groups):
-        raise ValueError(refused)
-    # Methods are put in natural order, and get names that a study allows; a control and other recipes are split off.
-    for group in groups:
-        group.notes += _notes_on_copies(group)
-        group.notes += dict.fromkeys(note for model in group.models for note in model.notes)
-        group.methods = dict(sorted(group.methods.items(), key=lambda item: (_natural(slug(item[0])), item[0])))
-        _by_recipes(group)
-        names = slugs(group.methods)
-        group.methods = {names[label]: models for label, models in group.methods.items()}
-        group.notes += [f"{name}: {damage}." for name in group.methods if (damage := group.damage(name))]
-    _set_names(groups)
-    unread = list(dict.fromkeys(Unread(model.file, sentence) for model, sentence in unplaced.items()))
-    return sorted(groups, key=lambda group: _natural(group.name)), unread
+            unplaced[model] = f"{model.file}: {NOT_RETRAINED}"
+    return unplaced
+
+
+def _complete(group: Group) -> None:
+    """Put the methods of a group in natural order, give them names that a study allows, split off a control and other
+    recipes (`_by_recipes`), and add notes: on copies, those of its models, and on damaged methods. ``group`` is changed
+    in place."""
+    group.notes += [*_notes_on_copies(group), *dict.fromkeys(note for model in group.models for note in model.notes)]
+    group.methods = dict(sorted(group.methods.items(), key=lambda item: (_natural(slug(item[0])), item[0])))
+    _by_recipes(group)
+    names = slugs(group.methods)
+    group.methods = {names[label]: models for label, models in group.methods.items()}
+    group.notes += [f"{name}: {damage}." for name in group.methods if (damage := group.damage(name))]
 
 
 def _mark_checkpoints(models: Sequence[Model]) -> None:
@@ -272,10 +290,9 @@ def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list
     return [group for group, rank in ranks.items() if rank == max(ranks.values())]
 
 
-def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model, str]) -> None:
-    """Add ``models`` before unlearning to the groups that they fit; ``groups`` is changed in place. A model that fits
-    no group is added to ``unplaced``, model → sentence. But if the forget set of a group contains all samples of the
-    model, it differs from that group in words only, and is dropped without a sentence.
+def _add_none(models: Sequence[Model], groups: list[Group]) -> dict[Model, str]:
+    """Add ``models`` before unlearning to the groups that they fit; ``groups`` is changed in place. Return model →
+    sentence for the models that fit no group.
 
     One model may be compared with several forget sets: it is added to the group that fits it best among the groups of
     each forget set. Such a model may have a log for each forget set, all with equal words and recipe. A group takes the
@@ -292,10 +309,7 @@ def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model
             of_one_model = [other for other in logs if (other.words, other.recipe) == (log.words, log.recipe)]
             if rank[log] == max(rank[other] for other in of_one_model):
                 group.none.append(log)
-    why = "no retrained model has numbers for the samples of this model before unlearning"
-    for model in models:
-        if model not in placed and not any(subject(model) <= group.samples for group in groups):
-            unplaced[model] = f"{model.file}: {why}"
+    return {model: f"{model.file}: {NOT_RETRAINED}" for model in models if model not in placed}
 
 
 def _method_name(model: Model, group: Group) -> str:

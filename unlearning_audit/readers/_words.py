@@ -43,6 +43,9 @@ _ADAPTER = re.compile(r"lora|adapter|peft", re.IGNORECASE)
 #: The name of a model with its size or version, such as Llama-3.2-1B.
 _SIZED = re.compile(r"(?=.*\d)(?=.*[a-z]).{4,}", re.IGNORECASE)
 
+#: The end of the reason of a role that a word of a name gives; the word stands before it, in quotation marks.
+BY_NAME = " in its name"
+
 
 def model_of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
     """Return the model of the file ``path``, with what the names of folders say about the model: the names of ``root``,
@@ -117,7 +120,7 @@ def model_of_names(names: tuple[str, ...], file: Path = Path()) -> Model:
         # A name with two roles, such as npo_unlearned_vs_retrain, says first what the model is, and then what it is
         # compared with: unlearned models with all others, models before unlearning with retrained ones.
         if roles := [possible for possible in (UNLEARNED, NONE, RETRAIN) if possible in word_of_role]:
-            role, decided = roles[0], f"{word_of_role[roles[0]]!r} in its name"
+            role, decided = roles[0], f"{word_of_role[roles[0]]!r}{BY_NAME}"
     forget_sets = [word.lower() for word in words_of["task"] if word.lower().startswith("forget")]
     task = next(iter([*forget_sets, *words_of["task"]]), "")
     words, recipe = (tuple(dict.fromkeys(words_of[meaning])) for meaning in ("", "setting"))

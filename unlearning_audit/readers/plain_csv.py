@@ -189,7 +189,7 @@ def joined(models: list[Model]) -> list[Unread]:
     for model, hints in hints_of.items():
         # A role is taken from names only if they have no other words, except a seed's and those that all files share.
         if not model.role and not model.method and all(map(SEED.match, {*hints.words} - common)):
-            model.role = hints.role
+            model.role, model.decided = hints.role, hints.decided
     if not any(model.role in (NONE, RETRAIN) for model in models):
         common = set()  # all models are unlearned, and the words that they share may be all that names their method
     for model, hints in hints_of.items():
