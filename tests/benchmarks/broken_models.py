@@ -69,7 +69,7 @@ def broken(of: dict) -> tuple[bool, bool]:
         side = distances.contrast_or_reason("mine", metric, of)
         reads.append(distances.read(side, metric, margins=MARGINS, rng=rng, draws=10))
     by_accuracy = [replace(read, outlying=True) for read in reads]
-    verdicts, alone = ([read.distance.least > read.broken for read in readings] for readings in (reads, by_accuracy))
+    verdicts, alone = ([r.distance.lower_limit > r.breaking_loss for r in some] for some in (reads, by_accuracy))
     return any(verdicts), any(alone)
 
 

@@ -45,7 +45,8 @@ def test_an_outlier_by_accuracy_is_broken_if_it_is_one_without_the_ceiling(laten
     limit = retrained.mean() - reference.t.ppf(0.975, 2) * retrained.std(ddof=1) * np.sqrt(4 / 3)
     reading = read(contrasts([0.6], [1.0, 0.999, 1.0], ([latent], retrained)))
     assert reading.outlying == is_broken
-    assert reading.distance.least > reading.broken if is_broken else reading.distance.least == -np.inf
+    limit_of_loss = reading.distance.lower_limit
+    assert limit_of_loss > reading.breaking_loss if is_broken else limit_of_loss == -np.inf
     assert (distances.UNSURE in reading.distance.estimate.note) == (not is_broken)
     for edge in (limit - 1e-6, limit + 1e-6):
         for influence in (0.0, 0.01):  # of samples on the accuracy, which says nothing of the other scale
@@ -68,6 +69,6 @@ def test_more_than_two_utilities_share_the_level():
     se = np.std([0.9, 0.8, 0.85], ddof=1) * np.sqrt(4 / 3)
     for count, tail in ((1, 0.025), (2, 0.025), (3, 0.05 / 3)):
         np.testing.assert_allclose(
-            read(contrast, utilities=count).together.null_half, reference.t.ppf(1 - tail, 2) * se
+            read(contrast, utility_count=count).together.null_half, reference.t.ppf(1 - tail, 2) * se
         )
-    assert read(contrast, utilities=3).together.joint_half == read(contrast).together.joint_half
+    assert read(contrast, utility_count=3).together.joint_half == read(contrast).together.joint_half

@@ -151,12 +151,12 @@ def test_choosing_the_largest_of_several_numbers_widens_intervals_and_tests_by_i
     factors, widths = of.together.joint_half / of.numbers.half_widths(), of.chance.half_widths(units=False)
     assert factors.min() > 1.05
     assert (np.sign(of.weights) == np.sign(of.numbers.value)).all()
-    assert (of.factor, of.factor_of_largest, of.factor_of_test) == pytest.approx(
+    assert (of.widening, of.mean_widening, of.widening_of_test) == pytest.approx(
         (factors[of.chosen], np.abs(of.weights) @ factors, (of.together.null_half / widths)[of.chosen])
     )
     still = replace(of.numbers, influence=np.zeros_like(of.numbers.influence)).of_samples()
     sure = replace(of, numbers=still, chance=still)
-    assert (sure.factor, sure.factor_of_largest, sure.factor_of_test) == (1, 1, 1)
+    assert (sure.widening, sure.mean_widening, sure.widening_of_test) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("lacking", ["retrain", "x", ""])

@@ -53,6 +53,7 @@ def test_separation_counts_standard_errors_in_the_direction_of_the_metric():
         (rows({"none": 0.7}), "grounding", "retrain was not measured"),
         (rows({"none": 0.7}), "separation", "retrain and none were not both measured"),
         (rows({"retrain": 1.0, "none": 0.7}, half=0.0), "separation", "retrain or none has no interval, or one"),
+        ([changed(r, ci_low=math.nan) for r in rows({"retrain": 1.0, "none": 0.7})], "separation", "retrain or none"),
         (rows({"a": 0.7}), "power", "fewer than two methods have an interval"),
     ],
 )
@@ -162,12 +163,12 @@ def test_models_are_counted_from_memberships():
     flags, shadow = np.zeros((6, 3), bool), np.array([False] * 4 + [True] * 2)
     seed, replicate = np.array([7, 7, 7, 7, 8, 9]), np.array([0, 1, 2, 3, 0, 0])
     member = Membership(flags, flags, flags, seed, seed * 0, seed * 0, shadow, replicate=replicate)
-    metrics = meta.metrics(naming.quantities().values())
-    counts = {name: meta.models(metric, "swap", member).value for name, metric in metrics.items()}
+    metrics = meta.declared_comparisons(naming.quantities().values())
+    counts = {name: meta.models_needed(metric, "swap", member).value for name, metric in metrics.items()}
     # RULI's other target models are its shadow models.
     expected = {"MIA score": 5, "Q": 9, "F / F₀": 9, "accuracy gap": 9, "RULI privacy AUC": 5}
     assert {name: counts[name] for name in expected} == expected
-    of_ruli = meta.models(metrics["RULI efficacy AUC"], "ruli", member)
+    of_ruli = meta.models_needed(metrics["RULI efficacy AUC"], "ruli", member)
     assert (of_ruli.value, of_ruli.note) == (3 + 6 + 4, "3 trained, 6 unlearned, 4 retrained")
 
 

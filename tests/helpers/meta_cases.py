@@ -21,7 +21,7 @@ def changed(record, **fields):
 
 
 def evaluated(table, *, broken=0.1, **how):
-    return meta.evaluate(table, naming.quantities().values(), broken=broken, **how)
+    return meta.evaluate(table, naming.quantities().values(), breaking_loss=broken, **how)
 
 
 def only(table, metric, name):

@@ -13,10 +13,8 @@ MARGIN = (-0.05, 0.04)
 
 def distance(value, half=0.01, *, inner=None, metric="auc", two_sided=True, broken=0.1, least=None):
     ends = value - half, value + half
-    least = ends[0] if least is None else least
-    return Distance(
-        metric, Estimate(value, *ends, 100), inner or ends, MARGIN, two_sided=two_sided, broken=broken, least=least
-    )
+    loss = {"breaking_loss": broken, "lower_limit": ends[0] if least is None else least}
+    return Distance(metric, Estimate(value, *ends, 100), inner or ends, MARGIN, two_sided=two_sided, **loss)
 
 
 def verdict(*deciding, p=None, utility=(), coarse=()):

@@ -23,10 +23,11 @@ NONE, RETRAIN, CONTROL = "none", "retrain", "retrain_control"
 #: The reference of a distance where theory gives the value of retraining.
 THEORY = "theory"
 
-#: Attacks within this share of a standard error of the largest count with it, so that the last bit of a score decides
-#: nothing.
+#: In a soft maximum of distances, attacks within this share of a standard error of the largest distance count with it,
+#: so that the last bit of a score decides nothing.
 SOFT = 0.25
 
+#: Remark on a distance for which `Read.disagree` is true.
 DISAGREE = (
     "the verdict rests on a test against chance alone, but the interval also covers pairs and models and contains 0"
 )
@@ -40,6 +41,7 @@ EXACT = "exact test of the coins alone, not corrected for methods and metrics: p
 UNSURE = "far worse than retrained models, but these may vary as much themselves"
 #: Remark on a number where the method and retraining both lie at one end of its range.
 SATURATED = "method and retraining lie at the {} of this number's range, where it cannot show that models are alike"
+#: Remark on a method that went too far.
 FAR_SIDE = "forgotten samples look less familiar than samples never seen"
 
 
@@ -63,7 +65,7 @@ class Contrast:
     spread: float | None = None
 
     @property
-    def retrained(self) -> int:
+    def retrained_count(self) -> int:
         """Return how many retrained models the numbers are compared with; 0 if theory gives their value."""
         return 0 if self.reference is None else len(self.reference.unit)
 
@@ -127,23 +129,24 @@ class Read:
     contrast
         The method's numbers, and what they are compared with.
     numbers
-        The distances by all attacks, or the one distance of a metric without attacks.
+        K distances: one by each attack, or the one of a metric without attacks.
     chance
-        The ``numbers`` with the errors that they have if the method is retraining.
+        The ``numbers`` with the errors that they would have if the method were retraining (`with_errors_by_chance`).
     together
         Intervals and p-values that hold for all ``numbers``.
     margin
         The range that counts as equivalent, (far, near) around 0.
     chosen
         The index of the distance that stands for all: the largest, or the largest that differs significantly.
-    broken
-        The loss above which a model is broken.
+    breaking_loss
+        The loss of utility above which a model is broken; inf for a metric that decides verdicts.
     differs
-        Whether the distance differs significantly from 0.
+        Whether the distance differs significantly from 0. `with_significant_attack` sets it; False for a utility.
     blind
-        bool [attacks]: attacks that do not decide equivalence (None: all decide).
+        bool [K]: attacks that do not decide equivalence (None: all decide).
     outlying
-        Whether a utility lies outside of retrained models on an unbounded scale.
+        Whether a utility lies below that of retrained models on an unbounded scale (`_outlying`); True where this is
+        not tested, as for a metric that decides verdicts.
     """
 
     contrast: Contrast
@@ -153,7 +156,7 @@ class Read:
     together: Together
     margin: tuple[float, float]
     chosen: int
-    broken: float
+    breaking_loss: float
     differs: bool = False
     blind: np.ndarray | None = None
     outlying: bool = True
@@ -176,7 +179,7 @@ class Read:
         return self.contrast.audited.rule.deciding and self.differs and low <= 0 <= high
 
     @property
-    def unrepeated(self) -> bool:
+    def variation_unknown(self) -> bool:
         """Return whether the variation of models is unknown, because neither models that repeat each other nor several
         splits or units show it. Return False for a comparison with theory."""
         return self.contrast.reference is not None and not (self.numbers.models.dof or self.numbers.units.dof)
@@ -211,7 +214,7 @@ class Read:
             variances = replace(self.components, of_samples=True)
         else:  # two groups of retrained models, or models without partners
             variances = resolution.components(distances=self.chance)[self.chosen]
-        return variances.widened(self.factor_of_test)
+        return variances.widened(self.widening_of_test)
 
     @cached_property
     def distance(self) -> Distance:
@@ -220,30 +223,33 @@ class Read:
         The distance has three intervals, all cut at the possible range. The first interval, of ``estimate``, is
         printed: it covers other pairs and models, and holds for all attacks at once. The second interval, ``inner``, is
         for the test of equivalence; it contains the 1 − 2α intervals of all attacks that are not blind. The third
-        interval covers the audited pairs only. Its lower limit, ``least``, is for the test of broken models; it is −inf
-        if the loss may be chance. ``p`` is the p-value of all attacks together; NaN if the variation of models is
+        interval covers the audited pairs only. Its ``lower_limit`` is for the test of broken models; it is −inf if the
+        loss may be chance. ``p`` is the p-value of all attacks together; NaN if the variation of models is
         unknown.
         """
         value, samples = float(self.numbers.value[self.chosen]), self.numbers.design.samples
-        low, high = self._hull(self.together.joint_half, [self.chosen])
+        estimate = Estimate(value, *self._hull(self.together.joint_half, [self.chosen]), n=samples, note=self._note)
         return Distance(
-            self.metric, Estimate(value, low, high, n=samples, note=self._note), margin=self.margin, broken=self.broken,
+            self.metric, estimate, margin=self.margin, two_sided=self.contrast.audited.rule.two_sided,
             inner=self._hull(self.together.inner_half, slice(None) if self.blind is None else ~self.blind),
-            p=np.nan if self.unrepeated else float(self.together.p.min()),
-            two_sided=self.contrast.audited.rule.two_sided, least=-np.inf if self._loss_may_be_chance else self._least,
+            p=np.nan if self.variation_unknown else float(self.together.p.min()), breaking_loss=self.breaking_loss,
+            lower_limit=-np.inf if self._loss_may_be_chance else self._lower_limit,
         )  # fmt: skip
 
     @property
-    def _least(self) -> float:
+    def _lower_limit(self) -> float:
         """Return the lower limit of the distance that stands for all attacks. The limit holds for the audited pairs
         only, not for other pairs of splits."""
         return self._hull(self.together.null_half, [self.chosen])[0]  # [0]: the lower limit, [1]: the upper one
 
     @property
     def _loss_may_be_chance(self) -> bool:
-        """Return whether a loss of utility above ``broken`` may be chance: the variation of models is unknown, or the
-        models do not lie outside of retrained ones (``outlying``)."""
-        return self._least > self.broken and (self.unrepeated or not self.outlying)
+        """Return whether the lower limit of the loss of utility lies above ``breaking_loss``, but may do so by chance.
+
+        It may do so if the variation of models is unknown, or if they do not lie below retrained ones (``outlying``).
+        The result is False for a metric that decides verdicts, because its ``breaking_loss`` is inf.
+        """
+        return self._lower_limit > self.breaking_loss and (self.variation_unknown or not self.outlying)
 
     @property
     def _note(self) -> str:
@@ -251,16 +257,16 @@ class Read:
         design, models = self.numbers.design, len(self.contrast.audited.unit)
         one_in_each_split = models == design.units * design.splits
         remarks = (
-            self.given or (LONE if one_in_each_split and not self.contrast.paired else ""), self.saturated,
+            self.spread_note or (LONE if one_in_each_split and not self.contrast.paired else ""), self.saturated,
             f"{EXACT} {self.together.p.min():.2g}" if self.exact else "", self.numbers.note,
             DISAGREE if self.disagree else "", UNSURE if self._loss_may_be_chance else "",
         )  # fmt: skip
         return "; ".join(filter(None, remarks))
 
     @property
-    def given(self) -> str:
-        """Return a clause on the given spread of retrained models on which the distance rests; "" if no spread is
-        given."""
+    def spread_note(self) -> str:
+        """Return a clause on the spread of retrained models that the study gives and on which the distance rests; "" if
+        the distance rests on no given spread."""
         return "" if self.contrast.spread is None else f"{GIVEN} {self.contrast.spread:.3g}"
 
     def _hull(self, half_widths: np.ndarray, attacks: np.ndarray | list[int] | slice) -> tuple[float, float]:
@@ -279,29 +285,29 @@ class Read:
         return float(low), float(high)
 
     @property
-    def factor(self) -> float:
+    def widening(self) -> float:
         """Return how many times wider the interval of the distance that stands for all attacks is, because it holds for
         all attacks at once, than the interval of that distance alone."""
-        return float(self._widening_factors[self.chosen])
+        return float(self._widenings[self.chosen])
 
     @property
-    def factor_of_largest(self) -> float:
+    def mean_widening(self) -> float:
         """Return how many times wider joint intervals are than the intervals of single attacks, averaged over attacks
         with their `weights`.
 
-        The average makes the factor continuous in the scores.
+        The average makes the factor continuous in the scores of attacks.
         """
-        return float(np.abs(self.weights) @ self._widening_factors)
+        return float(np.abs(self.weights) @ self._widenings)
 
     @cached_property
-    def _widening_factors(self) -> np.ndarray:
+    def _widenings(self) -> np.ndarray:
         """Return how many times wider the joint interval of each attack's distance is than its own, float64 [K]; 1
         where its own has no width."""
         own_half = self.numbers.half_widths()
         return np.where(own_half > 0, self.together.joint_half / np.where(own_half > 0, own_half, 1.0), 1.0)
 
     @cached_property
-    def factor_of_test(self) -> float:
+    def widening_of_test(self) -> float:
         """Return how many times further from 0 the distance that stands for all attacks must lie to be significant than
         if there were no other attack; 1 where its own interval has no width."""
         own_half = self.chance.half_widths(units=False)[self.chosen]
@@ -385,18 +391,18 @@ class Read:
         wide = self.contrast.audited.rule.coarse_margin
         return replace(self, margin=(min(far, -wide), max(near, wide)))
 
-    def with_capped_margin(self, least: float) -> "Read":
-        """Return the distance with a margin of at most half of ``least`` on either side of 0.
+    def with_capped_margin(self, lower_limit: float) -> "Read":
+        """Return the distance with a margin of at most half of ``lower_limit`` on either side of 0.
 
         With such a margin, a method within it is closer to retraining than to doing nothing.
 
         Parameters
         ----------
-        least
+        lower_limit
             The lower limit of the interval of the distance between doing nothing and retraining.
         """
         far, near = self.margin  # far < 0 < near
-        return replace(self, margin=(max(far, -least / 2), min(near, least / 2)))
+        return replace(self, margin=(max(far, -lower_limit / 2), min(near, lower_limit / 2)))
 
 
 def with_errors_by_chance(contrast: Contrast, numbers: Distances) -> Distances:
@@ -576,6 +582,11 @@ def margin(contrast: Contrast, margins: dict[str, float]) -> tuple[float, float]
     ----------
     margins
         Name of a margin → its size.
+
+    Raises
+    ------
+    ValueError
+        If the metric's margin is neither a name in ``margins`` nor a number.
     """
     name, scale = contrast.audited.rule.margin, contrast.audited.rule.scale
     try:
@@ -593,7 +604,7 @@ def margin(contrast: Contrast, margins: dict[str, float]) -> tuple[float, float]
     return (below, above) if contrast.audited.rule.direction > 0 else (-above, -below)
 
 
-def broken(contrast: Contrast, margins: dict[str, float]) -> float:
+def breaking_loss(contrast: Contrast, margins: dict[str, float]) -> float:
     """Return the loss of utility above which a model counts as broken; inf where the number does not measure utility or
     no such loss is set.
 
@@ -649,7 +660,7 @@ def read(
     rng: np.random.Generator,
     draws: int,
     level: float = LEVEL,
-    utilities: int = 2,
+    utility_count: int = 2,
 ) -> Read:
     """Return a method's distance by one metric; of several attacks the strongest, with intervals that hold for all.
 
@@ -667,7 +678,7 @@ def read(
         How often ``rng`` draws the joint deviations.
     level
         The confidence level.
-    utilities
+    utility_count
         The number of metrics of utility, by each of which a model may be broken.
     """
     numbers = distances_of(contrast)
@@ -680,10 +691,10 @@ def read(
     together = replace(together, p=np.maximum(p, np.finfo(np.float64).tiny))  # above 0, because they are divisors
     outlying = True
     if not contrast.audited.rule.deciding:  # a metric of utility
-        level = 1 - (1 - level) * min(1.0, 2 / utilities)
+        level = 1 - (1 - level) * min(1.0, 2 / utility_count)
         together = replace(together, null_half=chance.half_widths(level=level, units=False))
         outlying = _outlying(contrast, level)
-    limit = broken(contrast, margins)
+    limit = breaking_loss(contrast, margins)
     return Read(
         contrast, metric, numbers, chance, together, margin(contrast, margins), strongest, limit, outlying=outlying
     )
@@ -710,8 +721,8 @@ def _outlying(contrast: Contrast, level: float) -> bool:
     # np.eye(1): there is one number, and its weight is 1.
     _shown, if_retrained = _differences([(Contrast(audited, reference, contrast.source), np.eye(1))])
     # If both are models of one kind, they do not differ between units, so the variance between units is left out.
-    least = if_retrained.value - if_retrained.half_widths(level=level, units=False)
-    return bool(least[0] > 0) or not if_retrained.models.dof
+    lower_limit = if_retrained.value - if_retrained.half_widths(level=level, units=False)
+    return bool(lower_limit[0] > 0) or not if_retrained.models.dof
 
 
 def beside_none(method: Read, none: Read) -> Distances | None:
@@ -757,6 +768,6 @@ def traces_removed(both: Distances, method: Read, none: Read) -> Estimate:
         The distances of the method and of doing nothing by one metric.
     """
     significant = none.differs and none.largest > 0
-    share = share_closed(distances=both, significant=significant, factor=method.factor_of_largest)
+    share = share_closed(distances=both, significant=significant, factor=method.mean_widening)
     far = method.contrast.audited.rule.two_sided and method.largest < 0 and share.value < 1  # the last is False for NaN
     return replace(share, note="; ".join(filter(None, (share.note, FAR_SIDE if far else ""))))

@@ -69,8 +69,8 @@ Numbered = tuple[Record, Row]
 #: Fields of a row that hold the number of a draw of memberships or of initial weights.
 SEEDS = ("pair", "model")
 
-#: With fewer pairs of splits, or models, the variation of differences is not estimated.
-SEEDS_OF_POWER = 3
+#: The fewest pairs of splits, or models, from which the property power estimates how differences of methods vary.
+FEWEST_SEEDS = 3
 
 #: The settings over whose values monotonicity (budget) and agreement (size) are measured.
 BUDGET, SIZE = "epsilon", "size"
@@ -78,8 +78,8 @@ BUDGET, SIZE = "epsilon", "size"
 #: Metric, role and pair of the row of a method's loss of test accuracy; without a pair, it is of all pairs together.
 LOSS = ("accuracy_gap", "test", None)
 
-#: Reference methods, which are not ranked.
-CONTROLS = ("retrain_control",)
+#: Methods that are not ranked: a second retraining would repeat the first.
+UNRANKED = ("retrain_control",)
 
 
 #: The names of the properties in the table, of which the last is the cost.
@@ -94,7 +94,7 @@ def evaluate(
     records: list[Record],
     quantities: Iterable[Quantity],
     *,
-    broken: float,
+    breaking_loss: float,
     members: Mapping[str, tuple[str, Membership]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return rows on how good each metric is, with the columns metric, property, scenario, value, ci_low, ci_high, n
@@ -109,19 +109,19 @@ def evaluate(
         All rows of metrics of a study.
     quantities
         The numbers that metrics declare, of which those with ``comparisons`` are compared with each other.
-    broken
+    breaking_loss
         A method counts as broken in a scenario if the lower limit of its loss of test accuracy against retraining
         ("accuracy_gap") is above this.
     members
         Scenario → its protocol and the memberships of its models, which are counted for the property "models" (None: it
         is left out).
     """
-    compared = metrics(quantities)
+    compared = declared_comparisons(quantities)
     properties: list[dict[str, Any]] = []
     broken_methods: dict[str, set[str]] = defaultdict(set)  # by scenario
     for record in records:
         row = record.row
-        if isinstance(row, Row) and (row.metric, row.role, row.pair) == LOSS and row.ci_low > broken:
+        if isinstance(row, Row) and (row.metric, row.role, row.pair) == LOSS and row.ci_low > breaking_loss:
             broken_methods[record.scenario].add(record.method)
     for name, metric in compared.items():
         by_scenario: dict[str, list[Numbered]] = defaultdict(list)
@@ -132,7 +132,7 @@ def evaluate(
         for scenario, numbered in by_scenario.items():
             estimates = list(_properties(metric, numbered, broken_methods[scenario]))
             if members and scenario in members:
-                estimates.append(("models", models(metric, *members[scenario])))
+                estimates.append(("models", models_needed(metric, *members[scenario])))
             properties += [_row(name, label, scenario, estimate) for label, estimate in estimates]
     return properties + _agreements_of_metrics(records, compared, common_scenario(properties, "power"))
 
@@ -224,7 +224,7 @@ def _agreements_of_metrics(records: list[Record], compared: dict[str, Compared],
     for name, metric in compared.items():
         rows = [(record, record.row) for record in records if record.scenario == scenario and metric.reads(record.row)]
         table = _tables_by_place(rows).get((), {})  # () is the only key, because no axes and no seeds are named
-        good = {m: float(metric.goodness(np.array(row.value))) for m, row in table.items() if m not in CONTROLS}
+        good = {m: float(metric.goodness(np.array(row.value))) for m, row in table.items() if m not in UNRANKED}
         goodness[name] = {m: value for m, value in good.items() if not math.isnan(value)}
     taus = []
     ranking = [name for name, good in goodness.items() if len(good) > 2]
@@ -236,7 +236,7 @@ def _agreements_of_metrics(records: list[Record], compared: dict[str, Compared],
     return taus
 
 
-def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> Iterator[tuple[str, Estimate]]:
+def _properties(metric: Compared, records: list[Numbered], broken_methods: set[str]) -> Iterator[tuple[str, Estimate]]:
     """Yield (name of a property, Estimate) for each property of one metric that the results of one scenario can show.
 
     Grounding, separation and power need a scenario in which neither the budget nor the size varies.
@@ -245,7 +245,7 @@ def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> 
     ----------
     records
         The metric's rows in that scenario.
-    broken
+    broken_methods
         The methods that leave broken models in that scenario; monotonicity is computed without them.
     """
     # ``place``: budget, size, pair and model of a table, by name, as far as they are fixed there.
@@ -264,7 +264,7 @@ def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> 
         yield "agreement over sizes", agreement(metric, sizes)
     budgets = {float(place[BUDGET]): table for place, table in of_all_seeds if BUDGET in place}
     if budgets:
-        yield "monotonicity", monotonicity(metric, budgets, broken)
+        yield "monotonicity", monotonicity(metric, budgets, broken_methods)
 
 
 #: Method → its row.
@@ -302,15 +302,15 @@ def _tables_by_place(
 
 
 def _with_logarithms(row: Row) -> Row:
-    """Return the row with the logarithm of its value and limits; NaN for numbers that are not above 0."""
+    """Return the row with the logarithms of its value and limits in their place; NaN for each that is not above 0."""
     numbers = (row.value, row.ci_low, row.ci_high)
     value, low, high = (math.log(number) if number > 0 else math.nan for number in numbers)
     return replace(row, value=value, ci_low=low, ci_high=high)
 
 
 def _standard_error(row: Row) -> float:
-    """Return the standard error behind a 95 % interval, from the wider of its two halves."""
-    half_width = max(row.ci_high - row.value, row.value - row.ci_low)
+    """Return the standard error behind a 95 % interval, from the wider of its two halves; NaN if a limit is NaN."""
+    half_width = np.maximum(row.ci_high - row.value, row.value - row.ci_low)  # NaN if either is
     return float(half_width / stats.normal_quantile(0.975))
 
 
@@ -370,13 +370,13 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
     seeds
         Tables of single pairs of splits, or of single models: method → row.
     """
-    rows = {m: row for m, row in table.items() if m not in CONTROLS and not math.isnan(row.value)}
+    rows = {m: row for m, row in table.items() if m not in UNRANKED and not math.isnan(row.value)}
     by_seed = {m: np.array([of_seed[m].value if m in of_seed else math.nan for of_seed in seeds]) for m in rows}
     distinguished, tests = [], set()
     for first, second in itertools.combinations(rows, 2):
         gaps = by_seed[first] - by_seed[second]
         gaps = gaps[~np.isnan(gaps)]
-        if len(gaps) >= SEEDS_OF_POWER:
+        if len(gaps) >= FEWEST_SEEDS:
             interval, test = stats.mean_interval(values=gaps), f"paired over {len(gaps)}"
             distinguished.append(not interval.low <= 0 <= interval.high)
         elif not math.isnan(sum(rows[m].ci_low + rows[m].ci_high for m in (first, second))):
@@ -404,7 +404,7 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     tables
         For each seed, or each size, a table: method → row.
     """
-    candidates = sorted({m for table in tables for m in table} - set(CONTROLS))
+    candidates = sorted({m for table in tables for m in table} - set(UNRANKED))
     methods = [m for m in candidates if all(m in table and not math.isnan(table[m].value) for table in tables)]
     incomplete = ", ".join(m for m in candidates if m not in methods)
     note = f"{len(methods)} methods" + (f"; {incomplete}: no value in one of the rankings" if incomplete else "")
@@ -426,14 +426,14 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     return Estimate(value, max(value - half, -1.0), min(value + half, 1.0), len(tables), note)
 
 
-def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable[str] = ()) -> Estimate:
+def monotonicity(metric: Compared, budgets: dict[float, Table], broken_methods: Iterable[str] = ()) -> Estimate:
     """Return the mean over methods of Spearman's ρ between budget and goodness; −1 means that goodness falls with every
     step, as theory predicts.
 
-    Retraining and its control are left out, because theory predicts no fall for them. Left out are also methods that
-    leave ``broken`` models, for which theory predicts nothing, methods that lack a value, and methods whose values do
-    not vary. The interval is over methods. The result is NaN, with the reason, for fewer than three budgets, and if no
-    method is left.
+    Retraining and its control are left out, because theory predicts no fall for them. Left out are also
+    ``broken_methods``, which leave broken models and for which theory predicts nothing, methods that lack a value, and
+    methods whose values do not vary. The interval is over methods. The result is NaN, with the reason, for fewer than
+    three budgets, and if no method is left.
 
     Parameters
     ----------
@@ -442,8 +442,8 @@ def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable
     """
     epsilons = sorted(budgets)
     # The methods with a row at every budget.
-    methods = sorted(set.intersection(*map(set, budgets.values())) - {"retrain", *CONTROLS, *broken})
-    without = "".join(f"; without {name}, which breaks models" for name in sorted(broken))
+    methods = sorted(set.intersection(*map(set, budgets.values())) - {"retrain", *UNRANKED, *broken_methods})
+    without = "".join(f"; without {name}, which breaks models" for name in sorted(broken_methods))
     if len(epsilons) < 3 or not methods:
         return empty(n=len(epsilons), note="needs three budgets and a method besides retrain" + without)
     values = np.array([[budgets[epsilon][m].value for epsilon in epsilons] for m in methods], dtype=np.float64)
@@ -457,14 +457,14 @@ def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable
     return Estimate(mean.value, max(mean.low, -1.0), min(mean.high, 1.0), mean.n, note)
 
 
-def metrics(quantities: Iterable[Quantity]) -> dict[str, Compared]:
+def declared_comparisons(quantities: Iterable[Quantity]) -> dict[str, Compared]:
     """Return every comparison that the ``quantities`` of metrics declare: name of the comparison → comparison, in the
     order in which the table of the meta-evaluation lists them."""
     comparisons = [Compared(quantity, how) for quantity in quantities for how in quantity.comparisons]
     return {metric.how.name: metric for metric in sorted(comparisons, key=lambda metric: metric.how.place)}
 
 
-def models(metric: Compared, protocol: str, member: Membership) -> Estimate:
+def models_needed(metric: Compared, protocol: str, member: Membership) -> Estimate:
     """Return how many models are needed to judge one method by a metric: an exact count, so that its limits equal it.
 
     Originals that several models copy are trained once. The adversary's models count only if the metric trains on them,

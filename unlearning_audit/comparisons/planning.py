@@ -70,11 +70,11 @@ class Reference:
     @classmethod
     def from_read(cls, read: Read) -> "Reference":
         """Return the variances of ``read``, the distance that stands for all attacks of a metric."""
-        audited, retrained = len(read.contrast.audited.unit), read.contrast.retrained
+        audited, retrained = len(read.contrast.audited.unit), read.contrast.retrained_count
         # The variance of a difference of two means, over models that are alike, gives that of one model. Row 0 of the
         # ``variances`` is the variance between models.
         spread = float(read.chance.models.variances[0][read.chosen]) / (1 / audited + 1 / retrained)
-        return cls(float(read.numbers.sampled[read.chosen]), spread, audited, read.factor, known=bool(read.given))
+        return cls(float(read.numbers.sampled[read.chosen]), spread, audited, read.widening, bool(read.spread_note))
 
     def _dof(self, retrained: int) -> int:
         """Return the degrees of freedom of the variance between this number of ``retrained`` models; `KNOWN`,
@@ -118,13 +118,13 @@ class Reference:
         return max(by_models * float(error_of_models), by_samples * float(np.sqrt(self.sampled)))
 
 
-def models_today(read: Read) -> int:
+def retrained_today(read: Read) -> int:
     """Return how many retrained models the study has, but at least 2, or at least 1 if the spread of a single one is
     given.
 
     A single retrained model of unknown spread does not show how models vary. In this case the audited models show it.
     """
-    return max(read.contrast.retrained, 1 if read.given else 2)
+    return max(read.contrast.retrained_count, 1 if read.spread_note else 2)
 
 
 def resolution_rows(method: str, read: Read) -> list[dict[str, Any]]:
@@ -214,10 +214,10 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
         return []
     if read.contrast.paired:
         return [row for part in (PAIRS, MODELS) for row in _requirements_of_part(method, read, part)]
-    reference, design, today = Reference.from_read(read), read.numbers.design, read.contrast.retrained
+    reference, design, today = Reference.from_read(read), read.numbers.design, read.contrast.retrained_count
     needed = {decide.EQUIVALENT: reference.room_needed, decide.DISTINGUISHABLE: reference.least_distance}
     rows = []
-    for count, outcome, assumed in deciding_counts(read, needed, models_today(read), MOST_RETRAINED):
+    for count, outcome, assumed in deciding_counts(read, needed, retrained_today(read), MOST_RETRAINED):
         row = _row_of_distance(method, read, DECIDES + RETRAINED, count / today, design)
         sizes = {"models": count, "half_width": np.nan, "least_distance": reference.least_distance(count)}
         rows.append({**row, **sizes, "outcome": outcome, "assumed": assumed})
@@ -227,7 +227,7 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
 def _requirements_of_part(method: str, read: Read, part: str) -> list[dict[str, Any]]:
     """Return the rows of `requirements` for models with partners, if the number of ``part``, pairs or models, grows."""
     size, design_with, chance = _size(read.numbers.design, part), designs_of(read), read.components_by_chance
-    today, components = max(round(size), 1), read.components.widened(read.factor)
+    today, components = max(round(size), 1), read.components.widened(read.widening)
 
     def room_needed(count: int) -> float:
         """Return how far inside its margin a distance must lie to be shown equivalent by ``count`` of ``part``, of
@@ -259,8 +259,8 @@ def deciding_counts(
     Parameters
     ----------
     needed
-        Outcome → a function of the count: how far a distance must lie from the end that its interval must exclude, the
-        margin or 0. From ``today`` + 1 on, it does not grow.
+        Outcome → a function of the count. It tells how far a distance must lie from the end that its interval must
+        exclude, the margin for "equivalent" and 0 for "distinguishable". From ``today`` + 1 on, it does not grow.
     today
         The smallest count.
     """
@@ -291,8 +291,8 @@ def least_distance(read: Read) -> float:
         A method's distance by the metric; of several attacks, the one that stands for all counts.
     """
     if not read.contrast.paired:
-        reference, models = Reference.from_read(read), models_today(read)
-        return np.inf if read.unrepeated else reference.least_distance(models)
+        reference, models = Reference.from_read(read), retrained_today(read)
+        return np.inf if read.variation_unknown else reference.least_distance(models)
     design, chance = read.numbers.design, read.components_by_chance
     return resolution.least_distance(components=read.components, design=design, chance=chance)
 
@@ -390,8 +390,8 @@ def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknow
     needs
         Rows of `requirements`.
     unknown
-        Metrics that cannot be compared with anything. If this is not empty, the sentence names these metrics, and no
-        study size.
+        Metrics that cannot be shown to be within their margin, each with the reason: "auc (there is no retrain to
+        compare with)". If this is not empty, the sentence names these metrics, and no study size.
     """
     if unknown:
         return f"nothing to compare with by {', '.join(unknown)}"
@@ -450,7 +450,7 @@ def _row_of_distance(method: str, read: Read, part: str, times: float, design: D
     ``times`` as much of ``part`` (pairs, models or samples) as the study."""
     rule, chance = read.contrast.audited.rule, read.components_by_chance
     place = {"metric": read.metric, "method": method, "attack": read.attack, "unit": rule.units}
-    row = _row(place, read.components, part, times, design, factor=read.factor, chance=chance, varies_by=rule.chance)
+    row = _row(place, read.components, part, times, design, factor=read.widening, chance=chance, varies_by=rule.chance)
     return {**row, "margin": max(map(abs, read.margin))}
 
 

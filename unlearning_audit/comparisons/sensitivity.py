@@ -19,13 +19,16 @@ WIDE = 0.25
 NO_NONE = (
     "equivalence cannot be shown without the models before unlearning (none), on which attacks must find something"
 )
+#: Reason for the state `decide.NO_YARDSTICK`.
 UNREPEATED = (
     "no two models differ only in their seed, so it is not known how much retrained models vary, and the interval "
     "covers samples alone: retrain a second model, unlearn a second one, or state this spread (retrain_spread)"
 )
+#: Reason where some metrics have a given spread of retrained models, and this metric needs one and has none.
 NO_SPREAD = "the spread of retrained models by this metric is not stated"
 #: Start of the clause on how much retrained models would have to vary.
 BY_CHANCE = "by chance if retrained models have a standard deviation of"
+#: Reason where models before unlearning lie significantly on the far side of retraining.
 FAR_NONE = (
     "before unlearning, the samples to be forgotten look less familiar than samples never seen: forget and heldout may "
     "be exchanged, or the sign of a score may be wrong, or the samples to be forgotten are harder than those held out"
@@ -34,7 +37,9 @@ FAR_NONE = (
 NO_DISTANCE = "no distance: "
 #: Start of the reason where more models, pairs or samples may show what doing nothing leaves.
 TOO_FEW = "too few"
+#: Reason where a method has no number by a metric that decides verdicts.
 NOTHING_DECIDES = "no metric decides"
+#: Reason for the state `decide.YARDSTICKS_DISAGREE`.
 DISAGREEING = "two groups of retrained models differ, so no method can be compared with them"
 
 
@@ -45,7 +50,7 @@ class Sensitivity:
 
     Parameters
     ----------
-    least
+    lower_limits
         Metric → the lower limit of the distance of doing nothing, where that distance is significant and the limit
         above 0.
     has_none
@@ -54,13 +59,13 @@ class Sensitivity:
 
     state: str
     reason: str
-    least: dict[str, float]
+    lower_limits: dict[str, float]
     has_none: bool
 
 
 def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping[str, float]], why: str) -> Sensitivity:
     """Return whether a scenario can show what unlearning does (``state`` is "") or why not, and what doing nothing
-    leaves (``least``).
+    leaves (``lower_limits``).
 
     A scenario cannot show it in three cases: no distance shows how models vary, or there is no distance at all; two
     groups of retrained models differ; or doing nothing is part of the scenario, and no metric distinguishes it from
@@ -77,27 +82,27 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     none = reads.get(NONE, {})
     significant = {metric: read for metric, read in none.items() if p_holm[NONE][metric] <= decide.ALPHA}
     positive = {metric: read for metric, read in significant.items() if read.distance.estimate.value > 0}
-    least = {metric: read.distance.least for metric, read in positive.items() if read.distance.least > 0}
+    lower_limits = {m: read.distance.lower_limit for m, read in positive.items() if read.distance.lower_limit > 0}
     # A lone model cannot show that there is something to find.
-    has_none = any(not read.unrepeated for read in none.values())
+    has_none = any(not read.variation_unknown for read in none.values())
     all_reads = [read for by_metric in reads.values() for read in by_metric.values()]
     p_of_references = [p for method in (RETRAIN, CONTROL) for p in p_holm.get(method, {}).values()]
     state, reason = "", ""
-    if all(read.unrepeated for read in all_reads):  # also if there is no distance at all
+    if all(read.variation_unknown for read in all_reads):  # also if there is no distance at all
         state, reason = decide.NO_YARDSTICK, UNREPEATED if all_reads else ""
     elif any(p <= decide.ALPHA for p in p_of_references):
         state, reason = decide.YARDSTICKS_DISAGREE, DISAGREEING
-    elif has_none and not least:
+    elif has_none and not lower_limits:
         # Models before unlearning that know the forget set less than retrained ones point to a mistake.
         negative = [read for metric, read in significant.items() if metric not in positive]
         mistaken = any(read.contrast.audited.rule.two_sided for read in negative)
         state, reason = decide.NOTHING_TO_FIND, FAR_NONE if mistaken else why
-    return Sensitivity(state, reason, least, has_none)
+    return Sensitivity(state, reason, lower_limits, has_none)
 
 
 def condition(note: str) -> str:
-    """Return the clause of a verdict's ``note`` that states the given spread of retrained models, or how large this
-    spread would have to be for the distance to be chance; "" if the note has no such clause."""
+    """Return the clause of a verdict's ``note`` that states which spread of retrained models the study gives, or how
+    large this spread would have to be for the distance to be chance; "" if the note has no such clause."""
     return next((clause for clause in note.split("; ") if clause.startswith((BY_CHANCE, GIVEN))), "")
 
 
@@ -165,9 +170,9 @@ def explanation(
     margin
         The distance that it should detect.
     more
-        What should be added.
+        What should be added, such as "retrained models".
     measured
-        The distance of doing nothing, where it lies beyond the margin.
+        The distance of doing nothing if it lies beyond the margin, else 0.
     """
     retained, frequent = shares.get("retain"), shares.get("most_frequent")
     if retained and frequent and retained.low <= frequent.value:

@@ -13,9 +13,11 @@ from unlearning_audit.comparisons.sensitivity import Sensitivity
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import Estimate, decide, empty, rank_sets
 
-#: An estimate without a value, for cells that do not apply.
-NOTHING = empty(n=0, note="")
+#: An estimate without a value (NaN), for cells of tables that do not apply.
+NO_ESTIMATE = empty(n=0, note="")
+#: Note in place of the share of traces removed.
 NO_SHARE = "the share of traces removed is not computed, because the method's models do not correspond to those of none"
+#: Remark on a method that is not shown to be better than its sham.
 NOT_BETTER = "not shown to be closer to retraining than {}, which changes the weights at random by the same size"
 
 
@@ -114,7 +116,7 @@ def compare(
     _adjust_p_values(judged, decide.ALPHA / alpha)
     scenario = _assess_and_cap_margins(judged, accuracies or {})
     _exclude_blind_attacks(judged)
-    coarse = _set_coarse_margins(judged, _unproven_coarse(judged), scenario.least)
+    coarse = _set_coarse_margins(judged, _unproven_coarse(judged), scenario.lower_limits)
     rows = [row for method in judged for row in _distance_rows(method, judged)]
     row_of = {(row["method"], row["metric"]): row for row in rows}
     verdicts, needs = [], []  # needs: the sizes of studies that would decide
@@ -177,7 +179,7 @@ def _judge(
             missing[metric] = contrast
         else:
             rng = generator(seed, "comparisons", metric)
-            reads[metric] = distances.read(contrast, metric, rng=rng, utilities=len(utilities), **options)
+            reads[metric] = distances.read(contrast, metric, rng=rng, utility_count=len(utilities), **options)
     return _Judged(reads, missing, utilities, failed, p_holm={})  # `_adjust_p_values` fills p_holm, from all methods
 
 
@@ -224,9 +226,9 @@ def _assess_and_cap_margins(judged: dict[str, _Judged], accuracies: Mapping[str,
     why = _why_nothing_is_found(list(reads.get(NONE, {}).values()), accuracies)
     state = sensitivity.assess(reads, {method: judgement.p_holm for method, judgement in judged.items()}, why)
     for judgement in judged.values():
-        for metric, least in state.least.items():
+        for metric, lower_limit in state.lower_limits.items():
             if metric in judgement.reads:
-                judgement.reads[metric] = judgement.reads[metric].with_capped_margin(least)
+                judgement.reads[metric] = judgement.reads[metric].with_capped_margin(lower_limit)
     return state
 
 
@@ -245,17 +247,17 @@ def _why_nothing_is_found(reads: list[Read], accuracies: Mapping[str, Estimate])
         Role of samples → accuracy of the models before unlearning.
     """
     # A margin is (far, near) with far < 0 < near. Doing nothing lies towards the near end, margin[1].
-    reads = [read for read in reads if not read.unrepeated]
+    reads = [read for read in reads if not read.variation_unknown]
     beyond = [read for read in reads if read.distance.estimate.value > read.margin[1]]
     detectable = [(planning.least_distance(read), read) for read in beyond or reads]
     if not detectable:
         return ""
     # ``pair``: the least detectable distance, and the distance itself with its margin.
-    least, read = min(detectable, key=lambda pair: pair[0] / pair[1].margin[1])
+    least_distance, read = min(detectable, key=lambda pair: pair[0] / pair[1].margin[1])
     options: dict[str, Any] = {"measured": read.distance.estimate.value} if beyond else {}
     if not read.contrast.paired:
         options["more"] = "retrained models"
-    return sensitivity.explanation(accuracies, least_distance=least, margin=read.margin[1], **options)
+    return sensitivity.explanation(accuracies, least_distance=least_distance, margin=read.margin[1], **options)
 
 
 def _exclude_blind_attacks(judged: dict[str, _Judged]) -> None:
@@ -295,7 +297,7 @@ def _unproven_coarse(judged: dict[str, _Judged]) -> set[str]:
     return coarse if {metric for metric, _ in reads} - coarse else set()
 
 
-def _set_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Mapping[str, float]) -> set[str]:
+def _set_coarse_margins(judged: dict[str, _Judged], coarse: set[str], lower_limits: Mapping[str, float]) -> set[str]:
     """Set the wide margins of the ``coarse`` metrics in ``judged``; return the coarse metrics that declare no wide
     margin, which therefore cannot show equivalence.
 
@@ -303,7 +305,7 @@ def _set_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Map
     ----------
     judged
         Method → results, changed in place.
-    least
+    lower_limits
         Metric → the lower limit of the distance of doing nothing, which reduces these margins as it reduces all.
     """
     without_margin = set()
@@ -311,7 +313,7 @@ def _set_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Map
         for metric in coarse & judgement.reads.keys():
             read = judgement.reads[metric]
             if np.isfinite(read.contrast.audited.rule.coarse_margin):
-                judgement.reads[metric] = read.with_coarse_margin().with_capped_margin(least.get(metric, np.inf))
+                judgement.reads[metric] = read.with_coarse_margin().with_capped_margin(lower_limits.get(metric, np.inf))
             else:
                 without_margin.add(metric)
     return without_margin
@@ -337,7 +339,7 @@ def _distance_rows(method: str, judged: dict[str, _Judged]) -> list[dict[str, An
             "ci_high": distance.estimate.high, "disagree": int(read.disagree),
             "inner_low": distance.inner[0], "inner_high": distance.inner[1],
             "margin_far": distance.margin[0], "margin_near": distance.margin[1],
-            "broken": int(distance.least > distance.broken),
+            "broken": int(distance.lower_limit > distance.breaking_loss),
             "scale": rule.scale, "p": _trusted_p(distance.p, read),
             "p_holm": _trusted_p(judged[method].p_holm.get(metric, np.nan), read),
             "closer": closer.value, "closer_low": closer.low,
@@ -353,8 +355,8 @@ def _beside_none(read: Read, none: Read | None) -> tuple[Estimate, Estimate]:
     """Return how much closer to retraining a method is than doing nothing, and the share of traces that it removed, by
     one metric.
 
-    Both results are `NOTHING` if ``none`` is None, or if the variation of both methods' models is unknown. If the
-    models of both do not correspond, they are `NOTHING` too, and the share has a note that says so.
+    Both results are `NO_ESTIMATE` if ``none`` is None, or if the variation of both methods' models is unknown. If the
+    models of both do not correspond, they are `NO_ESTIMATE` too, and the share has a note that says so.
 
     Parameters
     ----------
@@ -364,17 +366,17 @@ def _beside_none(read: Read, none: Read | None) -> tuple[Estimate, Estimate]:
         The distance of doing nothing; None for doing nothing itself, for a metric of utility, and where doing nothing
         has no distance.
     """
-    if none is None or (read.unrepeated and none.unrepeated):
-        return NOTHING, NOTHING
+    if none is None or (read.variation_unknown and none.variation_unknown):
+        return NO_ESTIMATE, NO_ESTIMATE
     both = distances.beside_none(read, none)
     if both is None:
-        return NOTHING, replace(NOTHING, note=NO_SHARE)
-    return distances.closer(both, factor=read.factor_of_largest), distances.traces_removed(both, read, none)
+        return NO_ESTIMATE, replace(NO_ESTIMATE, note=NO_SHARE)
+    return distances.closer(both, factor=read.mean_widening), distances.traces_removed(both, read, none)
 
 
 def _trusted_p(p: float, read: Read) -> float:
     """Return a p-value for a table: at least `decide.LEAST_P`, the least that can be trusted, or unchanged if the test
-    is exact."""
+    is exact. NaN stays."""
     return p if read.exact else float(np.maximum(p, decide.LEAST_P))
 
 
@@ -414,7 +416,7 @@ def _verdict_and_needs(
     saturated = {metric for metric, read in deciding.items() if read.saturated}
     unknown = _unknown_metrics(method, judgement, coarse, saturated)
     # An unknown number cannot be shown to be within a margin, so it stands here with limits that are NaN.
-    stand_ins = [decide.Distance(name, NOTHING, inner=(np.nan, np.nan), margin=(-1.0, 1.0)) for name, _ in unknown]
+    stand_ins = [decide.Distance(name, NO_ESTIMATE, inner=(np.nan, np.nan), margin=(-1.0, 1.0)) for name, _ in unknown]
     decision = decide.classify(
         deciding=[read.distance for read in deciding.values()],
         p_holm=[judgement.p_holm[metric] for metric in deciding],
@@ -433,7 +435,7 @@ def _verdict_and_needs(
         reasons = [f"{name} ({why})" for name, why in unknown]
         note.append(planning.instruction(needs, metrics=undecided, unknown=reasons))
     verdict, sentence = _class_in_state(method, decision.verdict, scenario)
-    if all(read.unrepeated for read in deciding.values()):  # no verdict, since nothing shows how models vary
+    if all(read.variation_unknown for read in deciding.values()):  # no verdict, since nothing shows how models vary
         verdict, sentence = decide.NO_YARDSTICK, sensitivity.UNREPEATED
         note = [sensitivity.spread_that_explains(row["distance"])]
     significant = decision.verdict in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED) or decision.p_holm <= decide.ALPHA
@@ -475,8 +477,8 @@ def _unknown_metrics(method: str, judgement: _Judged, coarse: set[str], saturate
     reads, deciding = judgement.reads, judgement.reads_by(deciding=True)
     needless = coarse | judgement.utilities if method == RETRAIN else coarse
     unknown = [(metric, why) for metric, why in judgement.missing.items() if metric not in needless]
-    if any(read.given for read in reads.values()):
-        unknown += [(m, sensitivity.NO_SPREAD) for m, read in reads.items() if read.unrepeated and m not in coarse]
+    if any(read.spread_note for read in reads.values()):
+        unknown += [(m, sensitivity.NO_SPREAD) for m, r in reads.items() if r.variation_unknown and m not in coarse]
     if saturated and saturated | coarse >= set(deciding):
         unknown += [(metric, deciding[metric].saturated) for metric in sorted(saturated)]
     return unknown
@@ -532,7 +534,7 @@ def _rank_rows(judged: dict[str, _Judged], useless: set[str], *, draws: int, see
         reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
         ranked = distances.corresponding({method: read.contrast for method, read in reads.items()})
         reads = {method: reads[method] for method in ranked}
-        if len(reads) < 2 or all(read.unrepeated for read in reads.values()):
+        if len(reads) < 2 or all(read.variation_unknown for read in reads.values()):
             continue
         # Row k gives attack k the weight 1 and the others 0. The attacks are the same for all methods that are ranked.
         each_attack = np.eye(len(reads[ranked[0]].contrast.audited.names))

@@ -33,6 +33,6 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
         members[name] = scenario["protocol"], Membership.concatenate(batches)
     naming.set_aliases(settings["own_metrics"])  # the next line returns the quantities of the study's own metrics too
     quantities = naming.quantities().values()
-    rows = evaluation.evaluate(read_study(metrics), quantities, broken=settings["broken"], members=members)
+    rows = evaluation.evaluate(read_study(metrics), quantities, breaking_loss=settings["broken"], members=members)
     formats.write(meta_table.sheets(rows), csv=csv, md=md, tex=tex, columns=meta_table.COLUMNS)
     style.save(_meta.draw(rows), svg=svg, png=png)

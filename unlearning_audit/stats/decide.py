@@ -53,9 +53,9 @@ class Distance:
     two_sided
         Whether a negative distance means that forgotten samples look less familiar than samples never seen (by F/F₀ it
         cannot mean this).
-    broken
+    breaking_loss
         For a distance of utility, the loss above which a model counts as broken.
-    least
+    lower_limit
         The lower limit of the distance for the audited pairs, not for others.
     """
 
@@ -65,8 +65,8 @@ class Distance:
     margin: tuple[float, float]
     p: float = np.nan
     two_sided: bool = True
-    broken: float = np.inf
-    least: float = -np.inf
+    breaking_loss: float = np.inf
+    lower_limit: float = -np.inf
 
     @property
     def within(self) -> bool:
@@ -171,7 +171,7 @@ def classify(
 ) -> Decision:
     """Return the verdict on one method that has not failed: the first of the following that applies.
 
-    * *broken*: a loss of utility, by its lower limit ``least``, exceeds the loss ``broken`` of a broken model.
+    * *broken*: a loss of utility, by its ``lower_limit``, exceeds the loss ``breaking_loss`` of a broken model.
     * *equivalent*: every distance and every loss lies within its margin (an intersection–union test, Berger 1982: each
       at level α, without correction over metrics). The distance of a ``coarse`` metric counts here only if it differs
       significantly from 0.
@@ -203,7 +203,7 @@ def classify(
     widest = int(np.argmax([-1.0 if distance.metric in coarse else _reach(distance) for distance in deciding]))
     clearest = significant[0] if significant else widest
     for loss in utility:
-        if loss.least > loss.broken:
+        if loss.lower_limit > loss.breaking_loss:
             note = f"{loss.metric} {loss.estimate.value:.3f} worse than retraining"
             return Decision(BROKEN, clearest, float(p[clearest]), note)
     decisive = [distance for k, distance in enumerate(deciding) if distance.metric not in coarse or k in significant]
