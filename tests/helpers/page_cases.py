@@ -67,7 +67,7 @@ def render(folder):
     figure = {"name": "f1", "figure": {"kind": "quality", "title": NASTY, "attack": ""}, "caption": NASTY,
               "cases": cases[:7], "methods": [entry["method"] for entry in cases]}  # fmt: skip
     numbers = Numbers(rows, cases)
-    evaluation = evaluate(rows, naming.quantities().values(), broken=0.1)
+    evaluation = evaluate(rows, naming.quantities().values(), breaking_loss=0.1)
     judged = decisions_on(("plain", ""), *GOOD, rows_of("scrub", "distinguishable", 0.2, share=0.5))
     drawings = {"f1": quality.draw(numbers.narrowed(cases[:7]), figure), "meta": _meta.draw(evaluation),
                 "verdicts": _verdicts.draw(judged)}  # fmt: skip
