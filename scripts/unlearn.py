@@ -76,8 +76,8 @@ class Unlearning(ModelBatch):
         for portion, member, stack in self.stacks(self.trained):
             stack.checkpoints = checkpoints.Checkpoints(folder, portion) if folder else None
             for path in like:  # at most one
-                stack.alike = stack.copy()
-                stack.alike.load(path, models=portion)
+                stack.matched = stack.copy()
+                stack.matched.load(path, models=portion)
             seconds = run_method(stack, *self.task(stack, member), self.file)
             facts["unlearn_seconds"] = round(facts.get("unlearn_seconds", 0.0) + seconds, 3)
             facts |= {"privacy": stack.privacy} if stack.privacy else {}

@@ -10,11 +10,6 @@ from plain_loop import assert_plain
 from stack_cases import SEEDS, conv, fresh, mlp, rows, trained, unlearned
 
 
-@pytest.fixture(scope="module")
-def stack():
-    return trained(seeds=SEEDS[:2], dtype=torch.float64)
-
-
 def test_first(stack):
     """31 retained rows in batches of 12 for 3 batches of 5 forgotten ones per round: the readers run in step."""
 

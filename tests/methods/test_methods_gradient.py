@@ -5,13 +5,7 @@ import torch
 from unlearning_audit.methods import l1_sparse
 
 from plain_loop import assert_plain
-from stack_cases import SEEDS, trained, unlearned
-
-
-@pytest.fixture(scope="module")
-def stack():
-    return trained(seeds=SEEDS[:2], dtype=torch.float64)
-
+from stack_cases import unlearned
 
 SGD = {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.01, "batch_size": 8}
 

@@ -189,7 +189,7 @@ def test_what_stands_in_for_a_package_is_no_number():
     with _packages.replaced(["xml.sax"]):
         from xml.sax import handler as absent
 
-        assert isinstance(absent, _packages.Nothing)
+        assert isinstance(absent, _packages.StandIn)
     from xml.sax import handler as again
 
     assert again is handler

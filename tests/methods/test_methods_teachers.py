@@ -12,11 +12,6 @@ from plain_loop import assert_plain, divergence
 from stack_cases import CLASSES, SEEDS, part, rows, same, trained, unlearned
 
 
-@pytest.fixture(scope="module")
-def stack():
-    return trained(seeds=SEEDS[:2], dtype=torch.float64)
-
-
 @pytest.mark.parametrize("ranked", [False, True])
 @pytest.mark.parametrize("kind", ["sgd", "adam"])
 def test_scrub(stack, kind, ranked):

@@ -149,7 +149,7 @@ def test_rmu_holds_what_is_kept_and_names_a_layer_that_is_not_there(original):
     gap, index = [], torch.from_numpy(rows()[1].index[MODEL])
     for alpha in (0.0, 10.0):
         after = unlearned(original, "rmu", steering=5.0, alpha=alpha, optimiser="adam", lr=3e-3, epochs=10)
-        states = [b.answers(b.state(MODEL), b.x[index], "layer 1") for b in (original, after)]
+        states = [b.output(b.state(MODEL), b.x[index], "layer 1") for b in (original, after)]
         gap.append(float((states[0] - states[1]).norm()))
     assert gap[1] < 0.7 * gap[0]
     with pytest.raises(ValueError, match="layer: the model has 1 layers, not 2"):

@@ -182,7 +182,7 @@ def norms(state, before):
 def test_every_tensor_of_every_model_moves_as_far_as_by_the_method():
     before = trained()
     by_method, stack = unlearned(before, "neggrad"), before.copy()
-    stack.alike = by_method
+    stack.matched = by_method
     sham.unlearn(stack, *rows(stack.seeds), sham.Options(like="neggrad"))
     torch.testing.assert_close(norms(stack, before), norms(by_method, before), rtol=1e-4, atol=1e-7)
     both = [torch.cat([(of.parameters[k] - v).flatten(1) for k, v in before.parameters.items()], 1)

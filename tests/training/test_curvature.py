@@ -25,8 +25,8 @@ def case(build, rows=37):
 
 @pytest.mark.parametrize("build", [mlp, tanh, conv])
 def test_all_that_is_made_of_gradients_is_what_a_loop_over_samples_and_labels_makes_of_them(build, monkeypatch):
-    monkeypatch.setattr(curvature, "CHAIN", 16)
-    monkeypatch.setattr(curvature, "MEAN", 10)
+    monkeypatch.setattr(curvature, "CHAIN_ROWS", 16)
+    monkeypatch.setattr(curvature, "MEAN_ROWS", 10)
     network = model, parameters, _, x, y = case(build)
     losses = [[cross_entropy(model(row), torch.tensor([c])) for c in range(CLASSES)] for row in x.split(1)]
     single = [[torch.autograd.grad(loss, model.parameters()) for loss in of_sample] for of_sample in losses]
@@ -55,5 +55,5 @@ def test_all_that_is_made_of_gradients_is_what_a_loop_over_samples_and_labels_ma
 
 
 def test_on_a_card_as_many_samples_are_worked_on_at_once_as_a_gibibyte_holds_gradients_of():
-    assert curvature.rows_at_once(4e3, "cpu") == curvature.rows_at_once(5e8, "cuda:0") == curvature.GENERAL == 16
+    assert curvature.rows_at_once(4e3, "cpu") == curvature.rows_at_once(5e8, "cuda:0") == curvature.OTHER_ROWS == 16
     assert [curvature.rows_at_once(size, "cuda") for size in (4e3, 1.09e6, 4.47e7)] == [512, 512, 24]

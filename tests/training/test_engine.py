@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from unlearning_audit.training.engine import Serial, Stacked, StackedChain, choose_engine, linear_layers
+from unlearning_audit.training.engine import Serial, Stacked, StackedChain, chain_layers, choose_engine
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -99,7 +99,7 @@ def test_what_is_trained_is_the_network_that_answers(name):
     ends = []
     for backend, groups in (("stacked", [[0, 1]]), ("serial", [[0], [1]])):
         stack = ModelStack.create(build, x, y, [1, 2], backend=backend, dtype=torch.float64)
-        assert (linear_layers(stack.model) is not None) == is_chain
+        assert (chain_layers(stack.model) is not None) == is_chain
         inputs = stack.scaled(stack.x).expand(2, -1, -1)
         for group in groups:
             states = ({k: v[group] for k, v in state.items()} for state in (stack.parameters, stack.buffers))
@@ -117,7 +117,7 @@ def test_what_is_trained_is_the_network_that_answers(name):
 
 
 def test_a_flattening_of_some_axes_makes_no_chain():
-    assert linear_layers(nn.Sequential(nn.Flatten(2), nn.Linear(4, 3))) is None
+    assert chain_layers(nn.Sequential(nn.Flatten(2), nn.Linear(4, 3))) is None
 
 
 #: Chains with elementwise layers first, in a row, and last, where nothing may be overwritten that is still needed.

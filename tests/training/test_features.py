@@ -71,7 +71,7 @@ def test_of_a_passage_it_is_the_mean_over_scored_tokens(name):
     readings = features.readings(stack, INDEX)
     for model, rows in enumerate(INDEX):
         x = stack.x[rows[rows >= 0]]
-        logits, scored = stack.answers(stack.state(model), x, "tokens"), (x[:, 1:] >= 0).float()
+        logits, scored = stack.output(stack.state(model), x, "tokens"), (x[:, 1:] >= 0).float()
         mean = (logits * scored[..., None]).sum(1) / scored.sum(1, keepdim=True)
         states = torch.from_numpy(readings[model, rows >= 0])
         torch.testing.assert_close(weighted(states, output[model]), mean, rtol=1e-3, atol=1e-4)

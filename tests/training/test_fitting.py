@@ -103,8 +103,8 @@ def test_a_last_batch_of_one_sample_that_cannot_be_normalised_is_said(monkeypatc
 def test_a_fit_says_where_it_is(monkeypatch, capsys):
     ticks = itertools.count(step=30.0)
     monkeypatch.setattr(heartbeat, "monotonic", lambda: next(ticks))
-    trained(mlp, recipe=RECIPE.model_copy(update={"epochs": 2}))
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("train: model")
-    assert lines[0].endswith("of 8, epoch 1 of 2, step 2 of 6, after 1 min"), lines[0]
+    for models, named in ((8, "models 1 to 8 of 8"), (1, "model 1 of 1")):
+        trained(mlp, SEEDS[:models], recipe=RECIPE.model_copy(update={"epochs": 2}))
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == f"train: {named}, epoch 1 of 2, step 2 of 6, after 1 min"
     assert any("epoch 2 of 2" in line for line in lines)

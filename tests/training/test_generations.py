@@ -69,7 +69,7 @@ def test_sampled_answers_are_those_of_the_model_s_distribution(models):
     after = torch.cat([text, torch.tensor([[commonest]])], 1)
     for prompt, tokens in ((text, sample[:, 0]), (after, sample[sample[:, 0] == commonest, 1])):
         with torch.no_grad():
-            p = torch.softmax(models.answers(models.state(1), prompt, "next")[0].double(), -1).numpy()
+            p = torch.softmax(models.output(models.state(1), prompt, "next")[0].double(), -1).numpy()
         expected, observed = len(tokens) * p, np.bincount(tokens, minlength=len(p))
         assert chi2.sf(((observed - expected) ** 2 / expected).sum(), len(p) - 1) > 1e-4
     assert (np.unique(sample, axis=0).shape[0]) > answers / 2

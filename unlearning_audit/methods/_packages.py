@@ -7,7 +7,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 
-class Nothing(ModuleType):
+class StandIn(ModuleType):
     """A stand-in for a package that published code imports and that unlearning does not need.
 
     Its attributes are stand-ins too. So are the results of calling, entering or subclassing it. As a decorator it
@@ -20,20 +20,20 @@ class Nothing(ModuleType):
         super().__init__(name)
         self.__path__: list[str] = []  # with a path, a module counts as a package, so that submodules are looked for
 
-    def __getattr__(self, name: str) -> "Nothing":
+    def __getattr__(self, name: str) -> "StandIn":
         """Return a stand-in for the attribute ``name``. Raises AttributeError for special names such as ``__len__``, by
         which Python finds out what an object can do."""
         if name.startswith("__"):
             raise AttributeError(name)
-        return Nothing(f"{self.__name__}.{name}")
+        return StandIn(f"{self.__name__}.{name}")
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Return a function that is the only argument: then the stand-in is used as a decorator. For any other call,
         return this stand-in."""
-        decorates = len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], Nothing)
+        decorates = len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], StandIn)
         return args[0] if decorates else self
 
-    def __enter__(self) -> "Nothing":
+    def __enter__(self) -> "StandIn":
         """Return this stand-in, which may be used as a context manager."""
         return self
 
@@ -42,7 +42,7 @@ class Nothing(ModuleType):
 
 
 class _Finder:
-    """A finder and loader of Python's import system that gives a stand-in (`Nothing`) for each of the packages
+    """A finder and loader of Python's import system that gives a stand-in (`StandIn`) for each of the packages
     ``names`` and for their submodules. Python calls `find_spec`, `create_module` and `exec_module`, in this order."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -60,7 +60,7 @@ class _Finder:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return a stand-in as the module that Python imports by this ``spec``, in place of the package's own code."""
-        return Nothing(spec.name)
+        return StandIn(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing. Here Python would run the code of the imported ``module``, and a stand-in has none."""
@@ -68,7 +68,7 @@ class _Finder:
 
 @contextmanager
 def replaced(names: Sequence[str]) -> Iterator[None]:
-    """Within the context, replace the packages ``names`` by stand-ins (`Nothing`), whether they are installed or not.
+    """Within the context, replace the packages ``names`` by stand-ins (`StandIn`), whether they are installed or not.
     Modules of these packages that were imported before are put aside, and come back after the context.
 
     With "tensorboard", torch.utils.tensorboard is replaced too, because it imports tensorboard.

@@ -25,7 +25,7 @@ class TextOptimiser(Optimiser):
     batch_size: int = Field(32, ge=1)
 
 
-class Held(TextOptimiser):
+class RetainOptions(TextOptimiser):
     """The options of a method that adds ``alpha`` times a loss on retain to its own loss (`minimise`).
 
     That loss is ``retain_loss``: the ``nll`` of the observed labels or tokens, or the divergence ``kl`` of the
@@ -90,7 +90,7 @@ def retain_stream(stack: ModelStack, retain: Rows, loss: str, weight: float) -> 
     return Stream(retain, loss=divergence, weight=weight, reading=reading(stack))
 
 
-def minimise(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options: Held) -> None:
+def minimise(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options: RetainOptions) -> None:
     """Train the models: minimise the losses of the streams of a ``step``, plus ``options.alpha`` times the loss
     ``options.retain_loss`` on retain (`retain_stream`). If ``options.alpha`` is 0, retain is not read.
 

@@ -9,7 +9,7 @@ from unlearning_audit.methods._preference import over_label, over_view, views
 TUNE = _tokens.TUNE | {"beta": [0.05, 0.1, 0.5], "alpha": [1.0, 2.0, 5.0]}
 
 
-class Options(_tokens.Held):
+class Options(_tokens.RetainOptions):
     """Loss: the mean over a sample's alternates of −(2/``beta``)·log σ(``beta``·(Δ(alternate) − Δ(answer))) on forget,
     + ``alpha``·R(retain), with Δ = log p − log p_original.
 

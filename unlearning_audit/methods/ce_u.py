@@ -8,7 +8,7 @@ from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _t
 TUNE = _tokens.TUNE | {"alpha": [0.0, 1.0, 2.0]}
 
 
-class Options(_tokens.Held):
+class Options(_tokens.RetainOptions):
     """Loss: cross-entropy to softmax(z with the observed token's logit at −∞) on forget, + ``alpha``·R(retain).
 
     The target is not differentiated. So the gradient is p·(one-hot(observed) − target), with p the observed token's

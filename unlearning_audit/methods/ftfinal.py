@@ -14,7 +14,10 @@ class Options(Momentum):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy on retain in the last layer. The other weights and batch-norm statistics are frozen."""
+    """Minimise cross-entropy on retain in the last layer. The other weights and batch-norm statistics are frozen.
+
+    Raises ValueError for a model without a final layer of its own.
+    """
     stack.fit(
         Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=stack.head
     )

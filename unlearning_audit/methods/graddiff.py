@@ -8,7 +8,7 @@ from unlearning_audit.methods import ModelStack, Passes, Rows, Stream, _tokens
 TUNE = _tokens.TUNE | {"alpha": [1.0, 2.0, 5.0]}
 
 
-class Options(_tokens.Held):
+class Options(_tokens.RetainOptions):
     """Loss: −``gamma``·NLL(forget) + ``alpha``·R(retain). An epoch is one pass over forget.
 
     R (``retain_loss``) is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of

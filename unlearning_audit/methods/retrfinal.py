@@ -19,7 +19,8 @@ class Options(Momentum):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train a new last layer on retain. The other weights and batch-norm statistics are frozen."""
+    """Train a new last layer on retain. The other weights and batch-norm statistics are frozen. Raises ValueError
+    for a model without a final layer of its own."""
     stack.reset_head("retrfinal")
     stack.fit(
         Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=stack.head

@@ -22,14 +22,14 @@ class Options(Settings):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Change every tensor of weights in a random direction, as far as the method ``like`` changed it, or without
-    ``like`` by ``size`` of its norm. Neither set is read. ``stack.alike`` holds the same models after the method
+    ``like`` by ``size`` of its norm. Neither set is read. ``stack.matched`` holds the same models after the method
     ``like``."""
     noise = stack.noise("sham")
 
     def moved(name: str, value: Tensor) -> Tensor:
         """Return the ``value`` [models, …] of the parameter ``name`` plus the ``noise`` of the function around this
         one, for each model with the norm of the change that is to be matched."""
-        change = stack.alike.parameters[name] - value if stack.alike else options.size * value
+        change = stack.matched.parameters[name] - value if stack.matched else options.size * value
         new: Tensor = value + noise[name] * (_norm(change) / _norm(noise[name]))
         return new
 

@@ -8,7 +8,7 @@ from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Te
 TUNE = _tokens.TUNE | {"beta": [2.5, 3.5, 4.5], "gamma": [0.125, 0.25, 1.0]}
 
 
-class Options(_tokens.Held):
+class Options(_tokens.RetainOptions):
     """Loss: −``gamma``·(2/``beta``)·log σ(``beta``·(NLL − ``delta``)) on forget + ``alpha``·R(retain).
 
     NLL is a sample's cross-entropy; for a language model, the mean over tokens. Fan et al. on TOFU: β 4.5, δ 0, γ .125,

@@ -8,7 +8,7 @@ from unlearning_audit.methods import Batch, ModelStack, Passes, Rate, Rows, Stre
 TUNE = _tokens.TUNE | {"beta": [3.0, 10.0, 30.0], "alpha": [0.0, 1.0, 2.0]}
 
 
-class Options(_tokens.Held):
+class Options(_tokens.RetainOptions):
     """Loss: cross-entropy to softmax(z_original − ``beta``·one-hot(observed)) on forget, + ``alpha``·R(retain).
 
     The loss is the mean over the scored tokens; one label is one token. Dong et al.: β 10 (as configured by

@@ -8,7 +8,7 @@ from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _t
 TUNE = _tokens.TUNE | {"beta": [0.1, 1.0, 5.0], "alpha": [1.0, 2.0, 5.0]}
 
 
-class Options(_tokens.Held):
+class Options(_tokens.RetainOptions):
     """Loss: −p^``beta``·NLL of each observed token of forget, mean over the scored tokens, times ``gamma``, +
     ``alpha``·R(retain). The weight is not differentiated; one label is one token.
 

@@ -4,7 +4,7 @@ from unlearning_audit.models import Module, _text
 
 LIBRARIES = ("transformers.models.gpt2.modeling_gpt2",)
 
-#: Outputs that only language models have.
+#: Signals that can be read of this model, because it predicts tokens.
 READINGS = ("tokens", "generations", "sampled")
 
 

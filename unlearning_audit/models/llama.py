@@ -4,7 +4,7 @@ from unlearning_audit.models import Module, _text
 
 LIBRARIES = ("transformers.models.llama.modeling_llama",)
 
-#: Outputs that only language models have.
+#: Signals that can be read of this model, because it predicts tokens.
 READINGS = ("tokens", "generations", "sampled")
 
 #: This model reads a folder of transformers for which the study names no model.

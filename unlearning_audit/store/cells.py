@@ -10,7 +10,7 @@ from unlearning_audit.store.files import read_verified
 #: Beginnings of formulas in spreadsheets, with and without the apostrophe that `inert` adds.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'=", "'+", "'-", "'@", "'\t", "'\r")
 
-#: The largest number of bytes of a cell. A picture as text is longer than Python's default limit.
+#: The largest number of characters of a cell. A picture as text is longer than Python's default limit.
 LONGEST = 1 << 27
 
 

@@ -15,14 +15,14 @@ from torch.func import vmap
 from torch.nn import functional
 
 from unlearning_audit.training.chunks import chunks
-from unlearning_audit.training.engine import State, forward_one, linear_layers
+from unlearning_audit.training.engine import State, chain_layers, forward_one
 
 #: What gradients of a chunk of samples are computed from: inputs of layers by name (empty if the network is not a chain
 #: of layers), the tensors in which gradients are taken by name, logits [rows, classes] and labels [rows].
 Chunk = tuple[State, State, Tensor, Tensor]
 
-#: Rows per chunk: for chains of linear layers, for gradients of batch means, and for other networks.
-CHAIN, MEAN, GENERAL = 1024, 256, 16
+#: Rows per chunk: for squares in chains of layers, for gradients of means, and for squares in other networks.
+CHAIN_ROWS, MEAN_ROWS, OTHER_ROWS = 1024, 256, 16
 
 #: Limits of a chunk of other networks on a card, where few large chunks are faster: rows, and bytes of gradients.
 ROWS_ON_CARD, BYTES_ON_CARD = 512, 1 << 30
@@ -49,7 +49,7 @@ def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor
         logits = forward_one(model, leaves, buffers, x[part])
         return _gradients(functional.cross_entropy(logits, y[part], reduction="sum") / len(x), leaves)
 
-    for gradients in chunks(len(x), MEAN, gradient_on):
+    for gradients in chunks(len(x), MEAN_ROWS, gradient_on):
         for name, gradient in gradients.items():
             total[name] += gradient
     return total
@@ -92,7 +92,7 @@ def mean_squares(
             for name, gradient in mean_gradient(model, parameters, buffers, x_of_batch, y_of_batch).items():
                 total[name] += gradient * gradient
         return {name: value / len(batches) for name, value in total.items()}
-    for inputs, values, logits, observed in _chunks_to_derive(model, parameters, buffers, x, y):
+    for inputs, values, logits, observed in _forward_chunks(model, parameters, buffers, x, y):
         for weight, label in _weighted_labels(logits, observed, labels):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
             for name, g in gradients.items():
@@ -124,7 +124,7 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
         int64 [rows]: their labels.
     """
     norms = []
-    for inputs, values, logits, label in _chunks_to_derive(model, parameters, buffers, x, y):
+    for inputs, values, logits, label in _forward_chunks(model, parameters, buffers, x, y):
         gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
         squares = {name: g.flatten(1).square().sum(1) for name, g in gradients.items()}
         for name in inputs:  # only in a chain of layers, where ``squares`` are ‖g‖² at the outputs of layers
@@ -134,11 +134,12 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
 
 
 def rows_at_once(gradient: float, device: str) -> int:
-    """Return how many samples of a network that is not a chain of layers are processed at once on ``device``: `GENERAL`
-    on a processor, and on a card more if their gradients fit. ``gradient``: bytes of one sample's gradient."""
+    """Return how many samples of a network that is not a chain of layers are processed at once on ``device``:
+    `OTHER_ROWS` on a processor, and on a card more if their gradients fit. ``gradient``: bytes of the gradient of one
+    sample."""
     if torch.device(device).type != "cuda":
-        return GENERAL
-    return max(GENERAL, min(ROWS_ON_CARD, int(BYTES_ON_CARD / gradient)))
+        return OTHER_ROWS
+    return max(OTHER_ROWS, min(ROWS_ON_CARD, int(BYTES_ON_CARD / gradient)))
 
 
 def _gradients(loss: Tensor, values: State) -> State:
@@ -170,7 +171,7 @@ def _weighted_labels(logits: Tensor, y: Tensor, which: str) -> Iterator[tuple[Te
         yield probabilities[:, number], torch.full_like(y, number)
 
 
-def _chunks_to_derive(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Iterator[Chunk]:
+def _forward_chunks(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Iterator[Chunk]:
     """Compute the logits of the samples ``x`` with labels ``y``, chunk by chunk, by a model with these ``parameters``
     and ``buffers``. Yield, for each chunk, what the gradients of its samples are computed from (`Chunk`).
 
@@ -178,9 +179,9 @@ def _chunks_to_derive(model: nn.Module, parameters: State, buffers: State, x: Te
     taken. In other networks there are no inputs, and gradients are taken in copies of the weights, one for each sample:
     name → [rows, …].
     """
-    layers = linear_layers(model)
+    layers = chain_layers(model)
     if layers is not None:
-        for samples, label in zip(x.split(CHAIN), y.split(CHAIN), strict=True):
+        for samples, label in zip(x.split(CHAIN_ROWS), y.split(CHAIN_ROWS), strict=True):
             inputs, outputs, value = {}, {}, samples
             for name, layer in layers:
                 if isinstance(layer, nn.Linear):

@@ -20,7 +20,7 @@ State = dict[str, Tensor]
 LINE = 64
 
 
-def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
+def chain_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
     """Return the layers, with names, of a plain chain: a Sequential of Linear, ReLU and Tanh layers, which may begin
     with a Flatten of each sample.
 
@@ -235,12 +235,14 @@ class Stacked:
     model
         A module that gives the architecture.
     layers
-        The layers of ``model`` with names if it is a plain chain (`linear_layers`), which is then computed by
+        The layers of ``model`` with names if it is a plain chain (`chain_layers`), which is then computed by
         `StackedChain`, else None.
     """
 
     def __init__(self, model: nn.Module, width: int = 16) -> None:
-        self.model, self.width, self.layers = model, width, linear_layers(model)
+        """Keep the ``model``, the largest number of models in a group (``width``), and the model's layers with their
+        names if it is a plain chain, else None."""
+        self.model, self.width, self.layers = model, width, chain_layers(model)
 
     def for_model(self, model: nn.Module) -> "Stacked":
         """Return an engine of this kind for another ``model``."""
@@ -426,8 +428,9 @@ def images_last(x: Tensor) -> Tensor:
 
 def choose_engine(model: nn.Module, backend: str = "auto", device: str = "cpu") -> Stacked | Serial:
     """Return the engine for ``model``: the one that ``backend`` names ("stacked" or "serial"), or for "auto" the one
-    that is faster on the ``device``. That is stacked for plain chains of layers (`linear_layers`), on a CPU only for
-    those with fewer than 200,000 weights.
+    that is faster on the ``device``. That is stacked for plain chains of layers (`chain_layers`), on a CPU only for
+    those with fewer than 200,000 weights. A stacked engine has groups of up to 128 models on a GPU, and of up to 16 on
+    a CPU.
 
     Measured on CPUs (tests/benchmarks/loops.py): stacking two to eight models makes a chain of 9,000 weights 1.4 to 3.4
     times as fast, and one of 180,000 weights 10 to 25 % faster; above 300,000 it gains almost nothing. Convolutions
@@ -436,5 +439,5 @@ def choose_engine(model: nn.Module, backend: str = "auto", device: str = "cpu") 
     on_gpu = torch.device(device).type == "cuda"
     if backend == "auto":
         small = on_gpu or sum(p.numel() for p in model.parameters()) < 2e5
-        backend = "stacked" if linear_layers(model) is not None and small else "serial"
+        backend = "stacked" if chain_layers(model) is not None and small else "serial"
     return Stacked(model, 128 if on_gpu else 16) if backend == "stacked" else Serial(model)

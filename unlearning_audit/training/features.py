@@ -46,7 +46,7 @@ def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> T
     x
         int [n, length]: the samples' tokens, negative where they are not scored.
     """
-    states = stack.answers(weights, x, f"layer {stack.model.layers}")  # [n, length − 1, width]
+    states = stack.output(weights, x, f"layer {stack.model.layers}")  # [n, length − 1, width]
     scored = (x[:, 1:] >= 0).to(states.dtype).unsqueeze(-1)
     return (states * scored).sum(1) / scored.sum(1)
 

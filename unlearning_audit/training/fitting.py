@@ -69,7 +69,8 @@ class Fit:
         return [stream.loss for streams in self.passes for stream in streams]
 
     def run(self) -> State | None:
-        """Train all models group by group on a processor, and return ``update_sums``, or None if they are empty.
+        """Train all models group by group on a processor. Return ``update_sums``, the sums of updates that ``record``
+        asks for, or None without ``record``.
 
         On a GPU, `lanes.run` is called instead.
         """

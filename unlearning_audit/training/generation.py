@@ -120,7 +120,7 @@ def complete_texts(stack: Models, weights: tuple[State, State], x: Tensor, unifo
     # A token that is not scored is stored as ~token. From the first scored one on, tokens are hidden by 0.
     text = torch.where(x < 0, ~x, x).masked_fill(position >= first[:, None], 0)
     for t in range(int(first.min()), int(end.max())):  # positions of any text; a text stays as it is outside its bounds
-        logits = stack.answers(weights, text[:, :t], "next")
+        logits = stack.output(weights, text[:, :t], "next")
         token = logits.argmax(-1) if uniform is None else at_quantile(logits, uniform[:, t])
         text[:, t] = torch.where((first <= t) & (t < end), token.to(text.dtype), text[:, t])
     # Move each text to the start of its row: from the position after its prompt on.

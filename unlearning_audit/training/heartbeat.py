@@ -27,12 +27,13 @@ class Heartbeat:
 
     def beat(self, group: list[int], epoch: int, step: int, steps: int) -> None:
         """Print how far the training of a ``group`` of models is, if a line is due: it has done the 0-based ``step`` of
-        the ``steps`` of the 0-based ``epoch``. The printed numbers count from 1."""
+        the ``steps`` of the 0-based ``epoch``. The printed numbers count from 1. A group of one model may name it twice
+        (`Stacked.groups`)."""
         now = monotonic()
         if now < self.due:
             return
         passed = now - self.started
         self.due = now + max(FIRST, SHARE * passed)
-        members = f"models {group[0] + 1} to {group[-1] + 1}" if len(group) > 1 else f"model {group[0] + 1}"
+        members = f"models {group[0] + 1} to {group[-1] + 1}" if len(set(group)) > 1 else f"model {group[0] + 1}"
         progress = f"epoch {epoch + 1} of {self.epochs}, step {step + 1} of {steps}"
         print(f"{self.purpose}: {members} of {self.models}, {progress}, after {passed / 60:.0f} min", flush=True)

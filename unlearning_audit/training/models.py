@@ -51,7 +51,7 @@ class Models:
         recorded none.
     checkpoints
         Where the next training stores its checkpoints, or None.
-    alike
+    matched
         For a sham, the same models after the method whose change it matches, or None.
     information
         The results that `squared_gradients` keeps, or None if it keeps none.
@@ -93,7 +93,7 @@ class Models:
         self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
         self.updates: State | None = None
         self.checkpoints: Checkpoints | None = None
-        self.alike: Models | None = None
+        self.matched: Models | None = None
         self.information: dict[bytes, tuple[State, float]] | None = None
         self.spared = 0.0
         self.privacy: dict[str, Any] | None = None
@@ -106,8 +106,9 @@ class Models:
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """The outputs of the models besides logits. A language model has "tokens" (logits of the vocabulary for every
-        token), "next" (those for the token after the last) and "layer" (hidden states of a block, as "layer 3")."""
+        """The names of the models' outputs besides logits. A language model has "tokens" (logits of the vocabulary for
+        every token), "next" (those for the token after the last) and "layer" (hidden states of a block, as "layer
+        3")."""
         return getattr(self.model, "readings", ())
 
     @property
@@ -237,7 +238,7 @@ class Models:
 
     @torch.no_grad()
     @repeatable()
-    def answers(self, weights: tuple[State, State], x: Tensor, reading: str) -> Tensor:
+    def output(self, weights: tuple[State, State], x: Tensor, reading: str) -> Tensor:
         """Return, for ``x`` [rows, …], the output of one model that ``reading`` names (`readings`), in evaluation mode.
         ``weights``: the model's parameters and its buffers, name → tensor each."""
         self.model.eval()

@@ -68,7 +68,8 @@ def train(stack: Models, rows: Rows, privacy: Privacy, checkpoints: Checkpoints 
 
 
 def steps_per_epoch(samples: int, batch_size: int) -> int:
-    """Return the number of steps in an epoch, ⌈samples/batch_size⌉. A step draws each sample with 1/(this number)."""
+    """Return the number of steps in an epoch, ⌈samples/batch_size⌉. A step draws each sample with the
+    probability 1/(this number)."""
     return -(-samples // batch_size)
 
 

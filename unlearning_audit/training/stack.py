@@ -418,9 +418,9 @@ def write_failure(path: str | Path, part: str, why: str) -> None:
     Parameters
     ----------
     part
-        What failed.
+        What failed, as in `FailedError`: "method", "model" or "diverged".
     why
-        The reason, as in `FailedError`.
+        The reason, a sentence.
     """
     from safetensors.torch import save_file
 

@@ -162,7 +162,8 @@ class Stream:
     batch_size
         The size of a batch; None: that of the optimiser.
     epochs
-        After how many epochs the stream ends; None: it does not end early.
+        Of the first stream of a pass: after how many epochs the pass is left out; None: never. It is not read of other
+        streams.
     reading
         Which output of the models the batch has in place of logits (`Models.readings`).
     follows

@@ -28,7 +28,7 @@ def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
         tokens, which are NaN."""
         # Stably sorted, scored tokens come first and stay in their order.
         order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
-        return four_values(stack.answers(weights, x, "tokens"), x).take_along_dim(order.unsqueeze(-1), dim=1)
+        return four_values(stack.output(weights, x, "tokens"), x).take_along_dim(order.unsqueeze(-1), dim=1)
 
     samples, size = torch.from_numpy(rows), max(1, min(CHUNK, NUMBERS // (stack.x.shape[1] * stack.vocabulary)))
     return np.stack([stack.by_chunks(model, samples, size, compute).numpy() for model in range(len(stack))])

@@ -16,7 +16,7 @@ from torch.optim.rmsprop import rmsprop
 from torch.optim.sgd import sgd
 
 
-class Updates:
+class Stepper:
     """The base of the optimisers of ``parameters``, with the learning rate ``lr``, ``momentum`` and ``weight_decay`` as
     in torch.optim. The current learning rate is ``param_groups[0]["lr"]``, as in torch. ``kept``: what a step changes
     besides the parameters, each a tensor for every parameter that is 0 at first, such as velocities.
@@ -84,7 +84,7 @@ class Updates:
         raise NotImplementedError
 
 
-class SGD(Updates):
+class SGD(Stepper):
     """Stochastic gradient descent with momentum and L2 penalty, as torch.optim.SGD.
 
     Velocities start at 0. Without dampening, the first step then equals torch's first step.
@@ -113,7 +113,7 @@ class SGD(Updates):
         torch._foreach_add_(parameters, kept[0] if kept else gradients, alpha=-self.param_groups[0]["lr"])
 
 
-class Adam(Updates):
+class Adam(Stepper):
     """Adam with L2 penalty, as torch.optim.Adam with its default β and ε."""
 
     kernel: Callable[..., None] = staticmethod(adam)
@@ -133,7 +133,7 @@ class AdamW(Adam):
     kernel = staticmethod(adamw)
 
 
-class RMSprop(Updates):
+class RMSprop(Stepper):
     """RMSprop with momentum, as torch.optim.RMSprop with its default α and ε."""
 
     def _update(self, parameters: list[Tensor], gradients: list[Tensor], *kept: list[Tensor]) -> None:
