@@ -66,7 +66,7 @@ def holds(row, value):
 
 def test_every_split_forgets_what_its_twins_never_saw():
     member = Membership.concatenate(memberships())
-    groups = _pairs.groups(member)
+    groups = _pairs.swapped_splits(member)
     assert [group.block for group in groups] == [b for b in range(PAIRS) for _ in range(2)]
     for group in groups:
         assert len(group.models) == len(group.twins) == MODELS
@@ -77,13 +77,13 @@ def test_every_split_forgets_what_its_twins_never_saw():
 
 def test_what_is_no_swapped_pair_is_refused():
     with pytest.raises(ValueError, match="pair 0 does not swap what is forgotten and what is held out"):
-        _pairs.groups(memberships(1, random_splits)[0])
+        _pairs.swapped_splits(memberships(1, random_splits)[0])
     options = thirds.Options(target_size=90, attack_size=100)
     with pytest.raises(ValueError, match="pair 0 has not equally many models of two splits"):
-        _pairs.groups(thirds.draw(0, "target", data(), options, 1))
+        _pairs.swapped_splits(thirds.draw(0, "target", data(), options, 1))
     member = memberships(1)[0]
     with pytest.raises(ValueError, match="pair 0 has not equally many models of two splits"):
-        _pairs.groups(member[np.arange(len(member.seed)) > 0])
+        _pairs.swapped_splits(member[np.arange(len(member.seed)) > 0])
 
 
 # ---------------------------------------------------------------- RULI
@@ -100,7 +100,7 @@ def simulated(rng, *, pairs, models, shift, spread=2.0, samples=800, k=80, share
         base + rng.standard_normal(forget.shape) + high for high in (3 * ~heldout, shift * forget, 0)
     )
     population = ruli.Population(original, unlearned, member.train, forget, heldout, anew)
-    sides = [(group.models, group.twins) for group in _pairs.groups(member)]
+    sides = [(group.models, group.twins) for group in _pairs.swapped_splits(member)]
     scores = ruli_on_pairs.leave_pair_out(population, sides, ruli.Options(density="pooled", minimum=2))
     return {test: readings(question, fpr=())["auc"] for test, question in scores.items()}
 
@@ -264,7 +264,7 @@ def evaluation(*, control=True, test=True, method="own"):
 
 
 def read(example: SimpleNamespace, split: int = 0) -> Split:
-    return competition_on_pairs.read_split(example, _pairs.groups(example.membership)[split], "exact")
+    return competition_on_pairs.read_split(example, _pairs.swapped_splits(example.membership)[split], "exact")
 
 
 def test_accuracies_are_those_of_a_split_and_of_models_retrained_for_it():

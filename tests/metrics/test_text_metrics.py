@@ -257,7 +257,7 @@ def by_name(rows):
 
 
 def test_rouge_of_models_that_say_a_known_part(evaluation):
-    overlaps = _answers.overlap(evaluation, evaluation.generated_files)
+    overlaps = _answers.rouge(evaluation, evaluation.generated_files)
     assert np.nanmean(overlaps[..., 0], 1) == pytest.approx([1, 0.5, 0], abs=1e-9)
     assert np.isnan(overlaps).any(), "of what is kept only some is asked"
 
@@ -298,7 +298,7 @@ def test_the_best_of_sampled_answers_says_most(evaluation, tmp_path):
     evaluation.sampled_files = evaluation.compared_sampled_files = [
         str(tmp_path / name) for name in ("shadows.npz", "sampled.npz")
     ]
-    alone = np.nan_to_num(_answers.overlap(evaluation, evaluation.generated_files)[..., 0])
+    alone = np.nan_to_num(_answers.rouge(evaluation, evaluation.generated_files)[..., 0])
     recall = _answers.recalls(evaluation, evaluation.sampled_files)
     np.testing.assert_array_equal(np.nan_to_num(recall[..., 2]), alone)
     settings = {"metrics": {"rouge_at_k": {"samples": 3, "answers": [1, 3], "threshold": 0.9}}}

@@ -54,7 +54,7 @@ def evaluation(monkeypatch) -> Populations:
     for name in ("generated_files", "sampled_files"):
         setattr(populations, name, ["own"])
         setattr(populations, f"compared_{name}", ["retrained"])
-    monkeypatch.setattr(_answers, "overlap", lambda evaluation, files: answered(evaluation.overlaps, files))
+    monkeypatch.setattr(_answers, "rouge", lambda evaluation, files: answered(evaluation.overlaps, files))
     monkeypatch.setattr(_answers, "recalls", lambda evaluation, files: answered(evaluation.recalls, files))
     return populations
 

@@ -24,6 +24,9 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.store.files import ArtifactError, Check, FailedError, NoAnswerError, NotFiniteError
 
+#: The rule of an effect that is not compared with retraining. Its margin does not exist, so a verdict raises an error.
+NO_RULE = DecisionRule(direction=1, margin="none")
+
 
 @dataclass(frozen=True)
 class Numbers:
@@ -194,9 +197,10 @@ def run_metric(key: str, entry: Entry, file: str | None, evaluation: Evaluation)
 
 def effect_of_values(module: Module, evaluation: Evaluation, options: Settings) -> Effect:
     """Return what the function ``value`` of a metric gives for the audited models and the signals in its ``NEEDS``, as
-    an effect with the metric's ``RULE``, if it has one. Models of one block and one split are repeats of one another.
+    an effect with the metric's ``RULE``. Models of one block and one split are repeats of one another.
 
-    Raises ValueError unless there is one finite number for each model.
+    Without a ``RULE``, the effect has `NO_RULE`: it serves for the mean and its interval, and must not be used for
+    verdicts. Raises ValueError unless there is one finite number for each model.
     """
     models = evaluation.targets
     samples = np.arange(models.forget.shape[1])
@@ -208,7 +212,7 @@ def effect_of_values(module: Module, evaluation: Evaluation, options: Settings) 
     if value.shape != models.block.shape or value.dtype.kind not in "fiub" or not np.isfinite(value).all():
         demand = f"an array of {len(models.block)} finite numbers, one for each model"
         raise ValueError(f"value must return {demand}, it returned {value.dtype} {list(value.shape)}")
-    rule = getattr(module, "RULE", DecisionRule(direction=1, margin="none"))
+    rule = getattr(module, "RULE", NO_RULE)
     return single(value=value.astype(np.float64), unit=models.block, split=models.split, rule=rule)
 
 

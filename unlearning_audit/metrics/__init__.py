@@ -24,8 +24,8 @@ from unlearning_audit.stats import Estimate, crossed, jackknife, levels, rates
 __all__ = [
     "NO_RETRAINED", "OF_SAMPLES", "Column", "Comparison", "Data", "DecisionRule", "Effect", "Estimate", "Evaluation",
     "FalsePositiveRates", "Group", "Membership", "Quantity", "Row", "Settings", "crossed", "generator",
-    "groups", "jackknife", "levels", "noted", "nothing", "one_minus", "or_none", "or_nothing", "or_reason", "rates",
-    "row", "single", "stats", "table",
+    "jackknife", "levels", "no_value", "noted", "one_minus", "or_none", "or_nothing", "or_reason", "rates", "row",
+    "single", "splits", "stats", "table",
 ]  # fmt: skip
 
 Read = TypeVar("Read")
@@ -66,12 +66,12 @@ def noted(estimate: Estimate, *notes: str, after: str = "") -> Estimate:
     return replace(estimate, note="; ".join(filter(None, (*notes, estimate.note, after))))
 
 
-def nothing(metric: str, why: str, **place: Any) -> Row:
-    """Return a row without a number, whose note is the reason ``why``; ``place``: its other fields."""
+def no_value(metric: str, why: str, **place: Any) -> Row:
+    """Return a row whose value and limits are NaN and whose note is the reason ``why``; ``place``: its other fields."""
     return row(metric=metric, estimate=stats.empty(n=0, note=why), **place)
 
 
-def groups(member: Membership) -> dict[str, Any]:
+def splits(member: Membership) -> dict[str, Any]:
     """Return "split" and "block" → the number of each model's split, and of its block (such as a pair of splits), int64
     [models]. Models that share both are repeats of one another."""
     return {"split": member.split, "block": member.block}
@@ -98,7 +98,7 @@ def or_reason(evaluation: Evaluation, compute: Callable[[], list[Row]], metric: 
     except ValueError as error:
         if not evaluation.imported:
             raise
-        return [nothing(metric, str(error), attack=attack)]
+        return [no_value(metric, str(error), attack=attack)]
 
 
 def or_nothing(evaluation: Evaluation, compute: Callable[[], dict[str, Effect]]) -> dict[str, Effect]:

@@ -10,14 +10,14 @@ from unlearning_audit.evaluation.signal_files import Generations, Sampled
 from unlearning_audit.metrics import Data, Evaluation
 
 
-def overlap(evaluation: Evaluation, files: list[str]) -> np.ndarray:
+def rouge(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     """Return ROUGE-L of the answers that the defender's models generate, against the scored tokens of each sample.
 
     float64 [models, samples, 3]: recall, F1, and F1 of unstemmed words; NaN where a model was not queried. The result
     is computed once for an evaluation, and kept. Raises NoAnswerError where a method left no models, and ValueError for
     data without a tokenizer.
     """
-    return evaluation.cached("overlap", files, lambda: overlap_of(evaluation.data, of_files(files)))
+    return evaluation.cached("rouge", files, lambda: rouge_of(evaluation.data, of_files(files)))
 
 
 def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -47,13 +47,13 @@ def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
         of_models = [answers for path in files for answers in _by_model(Sampled.read(path))]
         count = min(tokens.shape[1] for _, tokens in of_models)
         kth_answers = ([(index, tokens[:, k]) for index, tokens in of_models] for k in range(count))
-        overlaps = [overlap_of(evaluation.data, answers) for answers in kth_answers]
+        overlaps = [rouge_of(evaluation.data, answers) for answers in kth_answers]
         return np.stack([of_kth[..., 0] for of_kth in overlaps], axis=-1)  # recall is the first of the three numbers
 
     return evaluation.cached("recalls", files, compute)
 
 
-def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def rouge_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Return ROUGE-L of ``answers`` against the texts of samples, float64 [models, samples, 3]: recall, F1, and F1 of
     unstemmed words; NaN where a model was not queried.
 

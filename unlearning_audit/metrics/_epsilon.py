@@ -17,7 +17,7 @@ SPREAD_RATIO = 0.01  # ranges that differ by more than this factor count as sepa
 ROUNDING = 1e-9  # tolerance of the box, so that rounding excludes no interval of the grid
 
 
-def strongest(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
+def epsilon_of_rates(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
     """Return ε of attacks by their error rates: max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR), 0), float64. ``fpr``
     and ``fnr`` are broadcast against each other."""
     with np.errstate(divide="ignore", invalid="ignore"):  # ``fmax`` ignores NaN
@@ -36,7 +36,7 @@ def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
     """
     fnr = (positives - np.arange(positives + 1)[:, None]) / positives
     fpr = np.arange(negatives + 1)[None, :] / negatives
-    value = strongest(fpr, fnr, delta)
+    value = epsilon_of_rates(fpr, fnr, delta)
     value[np.broadcast_to((fpr == 0) ^ (fnr == 0), value.shape)] = -np.inf
     value[positives, 0] = np.inf
     value.setflags(write=False)
@@ -204,6 +204,11 @@ def points(epsilon: np.ndarray, *, models: int, width: float = 0.5) -> np.ndarra
 
     Bins of ``width`` exist while their upper end is at most ⌈ln(models − 1)⌉; beyond them H is 0. (The document prints
     13 bins for 512 models where this gives 14; no finite ε reaches the 14th.)
+
+    Parameters
+    ----------
+    models
+        The number of models of each population from which ε was computed, of the smaller one if they differ.
     """
     bins = np.floor(np.ceil(np.log(models - 1)) / width)
     bin_from_0 = np.floor(np.asarray(epsilon, np.float64) / width)  # n − 1
@@ -230,7 +235,7 @@ def bound_table(positives: int, negatives: int, delta: float, confidence: float)
         return np.array([stats.clopper_pearson(successes=k, n=n, level=confidence).high for k in range(n + 1)])
 
     fnr = limits(positives)[::-1]  # reversed: with tp accepted, ``positives`` − tp are missed
-    value = strongest(limits(negatives), fnr[:, None], delta)
+    value = epsilon_of_rates(limits(negatives), fnr[:, None], delta)
     value.setflags(write=False)
     return value
 

@@ -21,7 +21,8 @@ CAPPED = 0.5
 #: compared with, and of other retrained models; a note on how many there are.
 _Compared = tuple[np.ndarray, np.ndarray, np.ndarray, str]
 
-STANDARD = DecisionRule(1, "klom", ideal=0.0, two_sided=False, units="groups of models", coarse=True, draw=False)
+#: KLOM of unlearned models minus that of retrained ones is 0 if the method is retraining.
+RULE = DecisionRule(1, "klom", ideal=0.0, two_sided=False, units="groups of models", coarse=True, draw=False)
 
 
 def rows(kinds: _null.Kinds, options: _null.Options) -> list[Row]:
@@ -78,7 +79,7 @@ def effects(kinds: _null.Kinds, index: np.ndarray, options: _null.Options) -> di
     if len(coarse) == 1 or coarse.shape[-1] < 2:
         return {}
     value, influence = jackknife.group_values(per_sample=coarse, combine=np.subtract)
-    return {"klom": single(value=value, influence=influence, unit=np.arange(len(value)), index=index, rule=STANDARD)}
+    return {"klom": single(value=value, influence=influence, unit=np.arange(len(value)), index=index, rule=RULE)}
 
 
 def _coarse_klom(models: _Compared, options: _null.Options) -> np.ndarray:

@@ -14,7 +14,7 @@ from unlearning_audit.metrics import Membership, Row
 
 
 @dataclass(frozen=True)
-class Group:
+class SplitModels:
     """The target models of one split, one of the two of a swapped pair.
 
     Parameters
@@ -35,7 +35,7 @@ class Group:
     forget: np.ndarray
 
 
-def groups(member: Membership) -> list[Group]:
+def swapped_splits(member: Membership) -> list[SplitModels]:
     """Return every split of every pair of target models.
 
     Raises ValueError for models that are not swapped pairs: a pair has another number of splits than two, or splits of
@@ -51,23 +51,22 @@ def groups(member: Membership) -> list[Group]:
             same = (member.forget[split] == member.forget[split[0]]).all()
             if not same or not np.array_equal(member.forget[split], member.heldout[twins]):
                 raise ValueError(f"pair {block} does not swap what is forgotten and what is held out")
-            found.append(Group(block, split, twins, np.flatnonzero(member.forget[split[0]])))
+            found.append(SplitModels(block, split, twins, np.flatnonzero(member.forget[split[0]])))
     return found
 
 
-def by_pair(all_groups: list[Group], rows: Callable[[list[Group]], list[Row]]) -> list[Row]:
-    """Return the rows of all groups together, then, if these are of several swapped pairs, the rows of each pair by
+def by_pair(splits: list[SplitModels], rows: Callable[[list[SplitModels]], list[Row]]) -> list[Row]:
+    """Return the rows of all ``splits`` together, then, if these are of several swapped pairs, the rows of each pair by
     itself, with the pair's number in the field ``pair``.
 
     Parameters
     ----------
-    all_groups
-        The splits of all pairs, with their models.
+    splits
+        The models of every split of all pairs.
     rows
-        Computes the rows of some groups together.
+        Computes the rows of some splits together.
     """
-    table, pairs = rows(all_groups), sorted({group.block for group in all_groups})
-    single_pairs = pairs if len(pairs) > 1 else []  # the rows of a single pair are those of all groups
-    for pair in single_pairs:
-        table += [replace(row, pair=pair) for row in rows([group for group in all_groups if group.block == pair])]
+    table, pairs = rows(splits), sorted({split.block for split in splits})
+    for pair in pairs if len(pairs) > 1 else []:  # the rows of the only pair are those of all splits
+        table += [replace(row, pair=pair) for row in rows([split for split in splits if split.block == pair])]
     return table

@@ -7,7 +7,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.metrics import Evaluation, Membership, Row, _pairs, crossed, groups, levels, or_none, row
+from unlearning_audit.metrics import Evaluation, Membership, Row, _pairs, crossed, levels, or_none, row, splits
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 
 #: The loss of language models, compared with that of retrained ones: it is the logarithm of perplexity.
@@ -32,7 +32,8 @@ def by_role(start: int, group: str) -> tuple[Column, ...]:
 
 
 def above_retraining(name: str, label: str, of: str = "", comparison: str = "", order: int = 0) -> Quantity:
-    """Return the declaration of ``name``, the difference between a number and that of retrained models.
+    """Return the declaration of ``name``, the difference between a number and that of retrained models. It has no value
+    without retrained models.
 
     Parameters
     ----------
@@ -59,17 +60,17 @@ def rows_by_pair(evaluation: Evaluation, rows: Callable[[np.ndarray, Membership]
     """
     target = evaluation.membership[evaluation.target]
 
-    def of_groups(groups: list[_pairs.Group]) -> list[Row]:
-        """Return what ``rows`` computes for all target models of the pairs to which some ``groups`` belong. ``target``
+    def of_splits(splits: list[_pairs.SplitModels]) -> list[Row]:
+        """Return what ``rows`` computes for all target models of the pairs to which some ``splits`` belong. ``target``
         are the memberships of all target models."""
-        models = np.isin(target.block, [group.block for group in groups])
+        models = np.isin(target.block, [split.block for split in splits])
         return rows(models, target[models])
 
     try:
-        groups = _pairs.groups(target)
+        pair_splits = _pairs.swapped_splits(target)
     except ValueError:  # the models are not swapped pairs
         return rows(np.ones(len(target.block), bool), target)
-    return _pairs.by_pair(groups, of_groups)
+    return _pairs.by_pair(pair_splits, of_splits)
 
 
 def units(target: Membership) -> dict[str, np.ndarray]:
@@ -124,8 +125,8 @@ def compared_files(evaluation: Evaluation) -> list[str] | None:
     return evaluation.compared_files if outputs else None
 
 
-#: (metric, field ``rule`` of its rows, such as "8 answers" or "") → the value of each sample, float64 [target models,
-#: samples].
+#: (metric, field ``rule`` of its rows, such as "8 answers" or "") → the value of each sample, from 0 to 1, float64
+#: [target models, samples].
 Shares = Mapping[tuple[str, str], np.ndarray]
 
 
@@ -200,7 +201,7 @@ def rows_of_shares(
         The values, names of differences, roles and samples are those that `rows_of_shares` was given: ``audited``,
         ``retrained``, ``gaps``, ``only`` and ``samples``.
         """
-        places, table = groups(member), []
+        places, table = splits(member), []
         masks = {role: mask for role, mask in roles(evaluation.data.part == 1, member).items() if role in only}
         for role, mask in masks.items():
             for (name, rule), value in audited.items():

@@ -7,7 +7,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import UNKNOWN, Evaluation
-from unlearning_audit.metrics import Comparison, Estimate, Quantity, Row, _text, groups, nothing, or_none, rates, row
+from unlearning_audit.metrics import Comparison, Estimate, Quantity, Row, _text, no_value, or_none, rates, row, splits
 from unlearning_audit.stats.logits import lead
 
 NEEDS = ("forgotten",)
@@ -40,7 +40,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
         return []
     roles = {line.role for line in table}
     unknown = UNKNOWN.items() if evaluation.imported else ()
-    return table + [nothing("accuracy", why, role=role) for role, why in unknown if role not in roles]
+    return table + [no_value("accuracy", why, role=role) for role, why in unknown if role not in roles]
 
 
 def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
@@ -53,7 +53,7 @@ def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
     """
     if np.ptp(evaluation.labels) == 0:
         return []
-    places, roles = groups(evaluation.membership[models]), sides(evaluation, models)
+    places, roles = splits(evaluation.membership[models]), roles_and_labels(evaluation, models)
     predicted = evaluation.outputs(evaluation.unlearned_files).predicted(models)
     table = [
         row(metric="accuracy", role=role, estimate=rates.rate(hit=predicted == labels, rows=rows, **places))
@@ -69,7 +69,7 @@ def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
     return [line for line in table if line.n]
 
 
-def sides(evaluation: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def roles_and_labels(evaluation: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return role → which samples each model has in it, and the labels that are right: bool and int [models, samples].
 
     The right labels are those that the models were trained with, and for the test part the clean ones.
@@ -105,11 +105,11 @@ def effects(evaluation: Evaluation, forgotten: bool = False) -> dict[str, Effect
     if np.ptp(evaluation.labels) == 0:
         return _text.utilities(evaluation, forgotten)
     units = _text.units(evaluation.membership[evaluation.target])
-    outputs, every_role = evaluation.outputs(evaluation.unlearned_files), sides(evaluation, evaluation.target)
-    asked = {role: rows for role, (rows, _labels) in every_role.items()}  # role → bool [target models, samples]
-    unseen = "test" if asked["test"].any() else "heldout"  # a destroyed model is wrong on what no model saw
+    outputs = evaluation.outputs(evaluation.unlearned_files)
+    every_role = roles_and_labels(evaluation, evaluation.target)  # role → (samples, labels), [target models, samples]
+    unseen = "test" if every_role["test"][0].any() else "heldout"  # a destroyed model is wrong on what no model saw
     names = ("retain", unseen, "forget") if forgotten else ("retain", unseen)
-    roles = {role: every_role[role] for role in names if asked[role].any(axis=1).all()}
+    roles = {role: every_role[role] for role in names if every_role[role][0].any(axis=1).all()}
     predicted = outputs.predicted(evaluation.target)
     latent = _latent(outputs.by_model(evaluation.target), roles)
     accuracies = {}
@@ -140,13 +140,12 @@ def _latent(by_model: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, n
     by_model
         The logits of each model, [samples, classes].
     roles
-        From `sides`.
+        From `roles_and_labels`.
     """
     latent: dict[str, list[float]] = {role: [] for role in roles}
     for model, logits in enumerate(by_model):
         for role, (rows, labels) in roles.items():
             leads = lead(logits=logits[rows[model]], y=labels[model, rows[model]])
-            # The spread has a least value, so that equal leads can be divided by it.
             mean, spread = float(leads.mean()), float(leads.std())
             # The least spread keeps the quality finite where all leads are equal.
             latent[role].append(mean / max(spread, 1e-9 * max(abs(mean), 1.0)))

@@ -15,9 +15,9 @@ def rows(evaluation: Evaluation) -> list[Row]:
     The gap is how much more often retrained models are right than audited models. [] if there is only one pair.
     """
 
-    def gaps(groups: list[_pairs.Group]) -> list[Row]:
-        """Return the rows of the models of some ``groups`` in ``evaluation``: of all pairs, or of one pair."""
-        models = np.isin(np.arange(len(evaluation.target)), np.concatenate([group.models for group in groups]))
+    def gaps(splits: list[_pairs.SplitModels]) -> list[Row]:
+        """Return the rows of the models of some ``splits`` in ``evaluation``: of all pairs, or of one pair."""
+        models = np.isin(np.arange(len(evaluation.target)), np.concatenate([split.models for split in splits]))
         return [row for row in accuracy.of_models(evaluation, models) if row.metric == "accuracy_gap"]
 
-    return [row for row in _pairs.by_pair(_pairs.groups(evaluation.membership), gaps) if row.pair is not None]
+    return [row for row in _pairs.by_pair(_pairs.swapped_splits(evaluation.membership), gaps) if row.pair is not None]

@@ -98,9 +98,9 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 #: luckiest threshold, however many models there are.
 DECIDES = {
     "forgetting_quality_over_null": replace(
-        _klom.STANDARD, direction=-1, margin="forgetting_quality", ideal=1.0, scale="ratio", narrows=False
+        _klom.RULE, direction=-1, margin="forgetting_quality", ideal=1.0, scale="ratio", narrows=False
     ),
-    "klom": _klom.STANDARD,
+    "klom": _klom.RULE,
 }
 
 
@@ -161,7 +161,7 @@ def over_null(phi: _null.Kinds, index: np.ndarray, options: Options, rng: np.ran
         return {}
     of_all = points(_null.without_groups(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
     h, null, _models, _note = _null.with_null(phi, of_all, options, rng)  # ``h`` of as many models as ``null``
-    if len(h) == 1 or h.shape[1] < 2 or not stands(null):
+    if len(h) == 1 or h.shape[1] < 2 or not stays_positive(null):
         return {}
     value, influence = jackknife.group_values(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
     metric, unit = "forgetting_quality_over_null", np.arange(len(value))
@@ -271,7 +271,7 @@ def _null_rows(phi: _null.Kinds, h: np.ndarray, options: Options, rng: np.random
     return table(dict(zip(names, estimates, strict=True)), rule=options.rule, models=models)
 
 
-def stands(null: np.ndarray) -> bool:
+def stays_positive(null: np.ndarray) -> bool:
     """Return whether F₀ stays above 0 without any one group of models and any one sample.
 
     ``null`` [1 + groups, samples]: the points of retrained models, from all of them in row 0, then without each group.
@@ -283,7 +283,7 @@ def stands(null: np.ndarray) -> bool:
 
 def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     """Return F/F₀ with its jackknife interval: empty where F₀ is 0, and without interval where F₀ rests on a single
-    group of models or sample (`stands`).
+    group of models or sample (`stays_positive`).
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     """
     if not null[0].any():
         return stats.empty(n=h.shape[1], note=f"F₀ is 0 ({note})")
-    if not stands(null):
+    if not stays_positive(null):
         return stats.without_interval(float(h[0].mean() / null[0].mean()), n=h.shape[1], note=f"{NO_INTERVAL} ({note})")
     return _quotient(np.stack([h, null], axis=1), h.shape[1], note)
 

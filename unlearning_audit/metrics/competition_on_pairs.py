@@ -11,7 +11,7 @@ from unlearning_audit.metrics._epsilon import epsilons, points
 from unlearning_audit.stats import Estimate, jackknife
 
 #: With fewer pairs the variation between pairs is not estimated.
-PAIRS = 3
+FEWEST_PAIRS = 3
 NO_NULL = "retraining would be its own null here: set controls: true"
 
 
@@ -67,22 +67,22 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     ε has few values, but F and F₀ share them. Retraining itself is compared with its control. Without a control,
     retraining is compared with models retrained for the other split; F₀ would be the same comparison and is empty.
     """
-    groups = _pairs.groups(evaluation.membership)  # the models of every split of every pair
+    splits = _pairs.swapped_splits(evaluation.membership)  # the models of every split of every pair
     # A split is identified by its pair (``block``) and by the first sample that it forgets, as the two splits of a pair
     # forget different samples.
-    splits = {(group.block, group.forget[0]): read_split(evaluation, group, options.rule) for group in groups}
+    results = {(split.block, split.forget[0]): read_split(evaluation, split, options.rule) for split in splits}
 
-    def of_splits(chosen: list[_pairs.Group]) -> list[Row]:
-        """Return the rows for the ``chosen`` splits, the two of one pair or those of all pairs. A `Group` is the models
-        of one split, and ``splits`` has its points. All splits have equally many models."""
+    def of_splits(chosen: list[_pairs.SplitModels]) -> list[Row]:
+        """Return the rows for the ``chosen`` splits, the two of one pair or those of all pairs. ``results`` has the
+        points of each split. All splits have equally many models."""
         note = f"{len(chosen[0].models)} against {len(chosen[0].models)} models for each of {len(chosen)} forget sets"
-        numbers = estimates([splits[group.block, group.forget[0]] for group in chosen])
+        numbers = estimates([results[split.block, split.forget[0]] for split in chosen])
         return table({name: noted(number, note) for name, number in numbers.items()})
 
-    return _pairs.by_pair(groups, of_splits)
+    return _pairs.by_pair(splits, of_splits)
 
 
-def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
+def read_split(evaluation: Evaluation, split: _pairs.SplitModels, rule: Literal["exact", "grid"]) -> Split:
     """Return the competition's points of one split's audited models against the models retrained for it, the points of
     these retrained models against the twins, which are retrained for the other split of the pair, and the accuracies of
     audited and retrained models.
@@ -92,14 +92,14 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
 
     Parameters
     ----------
-    group
+    split
         The split with its models and those of the other split.
     rule
         How thresholds of ε are chosen.
     """
-    assert evaluation.retrained_files is not None  # else no group has twins
+    assert evaluation.retrained_files is not None  # else no split has twins
     numbers = np.arange(len(evaluation.membership.seed))
-    this_split, other_split = np.isin(numbers, group.models), np.isin(numbers, group.twins)
+    this_split, other_split = np.isin(numbers, split.models), np.isin(numbers, split.twins)
     audited = Group(evaluation, evaluation.unlearned_files, this_split)
     twins = Group(evaluation, evaluation.retrained_files, other_split)
     reference = Group(evaluation, evaluation.retrained_files, this_split)
@@ -110,9 +110,9 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
 
     def compared(unlearned: Group, retrained: Group) -> np.ndarray:
         """Return the points of ε between two groups of models, float64 [forget samples], on the samples that the split
-        ``group`` forgets; ``rule`` says how thresholds of ε are chosen."""
-        epsilon = epsilons(unlearned=unlearned.phi(group.forget), retrained=retrained.phi(group.forget), rule=rule)
-        return points(epsilon, models=len(group.models))
+        ``split`` forgets; ``rule`` says how thresholds of ε are chosen."""
+        epsilon = epsilons(unlearned=unlearned.phi(split.forget), retrained=retrained.phi(split.forget), rule=rule)
+        return points(epsilon, models=len(split.models))
 
     def accuracies(rows: np.ndarray, truth: np.ndarray) -> list[float]:
         """Return the accuracy of the audited models (``audited``) and of the retrained ones (``reference``) on ``rows``
@@ -123,8 +123,8 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
     h = compared(audited, reference)
     null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)
     # Models of a split keep the same samples, with the same labels, so those of the first model serve all.
-    retain = accuracies(evaluation.membership.retain[group.models[0]], np.atleast_2d(audited.labels)[0])
-    return Split(group.block, h, null, retain, accuracies(evaluation.data.part == 1, evaluation.data.y_clean))
+    retain = accuracies(evaluation.membership.retain[split.models[0]], np.atleast_2d(audited.labels)[0])
+    return Split(split.block, h, null, retain, accuracies(evaluation.data.part == 1, evaluation.data.y_clean))
 
 
 def estimates(splits: list[Split]) -> dict[str, Estimate]:
@@ -137,7 +137,7 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
     h, null = (np.concatenate([getattr(split, name) for split in splits]) for name in ("h", "null"))
     pairs = sorted({split.block for split in splits})
     # The splits without each pair in turn; none if there are too few pairs.
-    left_out = pairs if len(pairs) >= PAIRS else []
+    left_out = pairs if len(pairs) >= FEWEST_PAIRS else []
     without = [[split for split in splits if split.block != pair] for pair in left_out]
     means = np.array([_means(some) for some in (splits, *without)])
     # The jackknife leaves out pairs, given the means of the rest, so that it needs no samples. With too few pairs it
@@ -154,7 +154,7 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
         elif not np.isfinite(values).all():
             why = "without one of the pairs there is no number, so no interval"
             numbers[name] = stats.without_interval(float(values[0]), n=len(h), note=why)
-        elif name == "forgetting_quality_over_null" and not without and not competition.stands(null[None]):
+        elif name == "forgetting_quality_over_null" and not without and not competition.stays_positive(null[None]):
             numbers[name] = stats.without_interval(float(values[0]), n=len(h), note=competition.NO_INTERVAL)
         else:
             bounds = (0.0, 1.0 if name in ("forgetting_quality", "forgetting_quality_null") else math.inf)

@@ -6,7 +6,7 @@ Goel et al. 2023, as used in Tu, Hu and Ma 2024, section 4.4.
 import numpy as np
 
 from unlearning_audit.evaluation.effects import OF_RETRAINED, DecisionRule, Effect, single
-from unlearning_audit.metrics import Evaluation, Membership, Row, _text, groups, one_minus, rates, table
+from unlearning_audit.metrics import Evaluation, Membership, Row, _text, one_minus, rates, splits, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 
 NEEDS = ("confused_labels",)
@@ -35,7 +35,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
     target, confused = _confused(evaluation)
     if (target.forget & (evaluation.labels_of(evaluation.target) == evaluation.data.y)).any():
         raise ValueError("forget holds samples trained with their true label: they were not confused with any class")
-    error = rates.rate(hit=confused, rows=target.forget, **groups(target))
+    error = rates.rate(hit=confused, rows=target.forget, **splits(target))
     return table({"ic_error": error, "ic_score": one_minus(error)})
 
 

@@ -87,7 +87,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
     values = evaluate(*evaluation.gradients)
     forget = evaluation.membership[evaluation.target].forget
     for (attack, form), (score, _) in evaluation.scores.items():
-        values += tidy({"attack_probability": probability(score, forget)}, attack=f"{attack}/{form}")
+        values += rows_over_models({"attack_probability": probability(score, forget)}, attack=f"{attack}/{form}")
     return values + _accuracy_spread(evaluation)
 
 
@@ -132,7 +132,7 @@ def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
 
 def evaluate(squared_norms: np.ndarray, mean_squared_norm: np.ndarray) -> list[Row]:
     """Return the mean, standard deviation and median over models of information, efficacy and its upper bound, then the
-    values of every model, as rows (`tidy`).
+    values of every model, as rows (`rows_over_models`).
 
     Where a model has ι = 0 its efficacy is inf; means and standard deviations are then empty, and the median is given.
 
@@ -151,10 +151,10 @@ def evaluate(squared_norms: np.ndarray, mean_squared_norm: np.ndarray) -> list[R
     iota = information(squared_norms)
     # Rounding must not put the bound below efficacy: with one target sample they are equal.
     bound = np.minimum(np.asarray(mean_squared_norm, np.float64), iota)
-    return tidy({"information": iota, "efficacy": efficacy(iota), "efficacy_upper_bound": efficacy(bound)})
+    return rows_over_models({"information": iota, "efficacy": efficacy(iota), "efficacy_upper_bound": efficacy(bound)})
 
 
-def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
+def rows_over_models(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
     """Return rows of each quantity, name → float64 [models].
 
     The rows of a quantity are its mean, standard deviation ("_sd") and median ("_median") over models, with intervals
@@ -180,10 +180,10 @@ def _accuracy_spread(evaluation: Evaluation) -> list[Row]:
     forget and test. Test samples are judged by their clean labels. A role is left out if a model has no sample of
     it."""
     predicted = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target)
-    sides = accuracy.sides(evaluation, evaluation.target)
+    of_roles = accuracy.roles_and_labels(evaluation, evaluation.target)
     lines = []
     for role in ("retain", "forget", "test"):
-        rows, labels = sides[role]
+        rows, labels = of_roles[role]
         if rows.any(axis=1).all():
             accuracies = ((predicted == labels) & rows).sum(axis=1) / rows.sum(axis=1)
             lines += table({"accuracy_sd": stats.sd_interval(values=accuracies)}, role=role)

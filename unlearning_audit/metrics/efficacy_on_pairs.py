@@ -20,17 +20,17 @@ def rows(evaluation: Evaluation) -> list[Row]:
     """
     squared_norms, mean_squared_norm = evaluation.gradients
 
-    def of_split(group: _pairs.Group) -> dict[str, float]:
+    def of_split(split: _pairs.SplitModels) -> dict[str, float]:
         """Return the medians over the models of one split, from ``squared_norms`` and ``mean_squared_norm`` of their
         gradients: name of the row → value."""
-        rows = efficacy.evaluate(squared_norms[group.models], mean_squared_norm[group.models])
+        rows = efficacy.evaluate(squared_norms[split.models], mean_squared_norm[split.models])
         return {row.metric: row.value for row in rows if row.metric.endswith("_median")}
 
-    def of_groups(groups: list[_pairs.Group]) -> list[Row]:
-        """Return the rows for some splits, which are those of all pairs or of one pair; each split counts by its
+    def of_splits(splits: list[_pairs.SplitModels]) -> list[Row]:
+        """Return the rows for some ``splits``, those of all pairs or of one pair; each split counts by its
         medians (`of_split`)."""
-        medians = [of_split(group) for group in groups]  # all have the same names
-        by_name = {name.removesuffix("_median"): np.array([split[name] for split in medians]) for name in medians[0]}
-        return [row for row in efficacy.tidy(by_name) if row.model is None]  # no rows of single splits
+        medians = [of_split(split) for split in splits]  # all have the same names
+        by_name = {name.removesuffix("_median"): np.array([of_one[name] for of_one in medians]) for name in medians[0]}
+        return [row for row in efficacy.rows_over_models(by_name) if row.model is None]  # no rows of single splits
 
-    return _pairs.by_pair(_pairs.groups(evaluation.membership), of_groups)
+    return _pairs.by_pair(_pairs.swapped_splits(evaluation.membership), of_splits)

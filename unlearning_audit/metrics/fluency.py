@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.metrics import Membership, Quantity, Row, Settings, _answers, _text, groups, levels, or_none, row
+from unlearning_audit.metrics import Membership, Quantity, Row, Settings, _answers, _text, levels, or_none, row, splits
 
 #: The metric reads answers that the models generate.
 NEEDS = ("fair_draw", "generations")
@@ -72,7 +72,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
         for role, mask in _text.roles(evaluation.data.part == 1, member).items():
             queried = mask & ~np.isnan(entropy)
             if queried.any(1).all():
-                mean = levels.level(value=np.nan_to_num(entropy), rows=queried, **groups(member), low=0.0)
+                mean = levels.level(value=np.nan_to_num(entropy), rows=queried, **splits(member), low=0.0)
                 lines.append(row(metric="fluency", role=role, estimate=mean))
         return lines
 

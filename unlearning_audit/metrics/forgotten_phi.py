@@ -9,7 +9,7 @@ depends on the design, not on the result. Elsewhere the number is only shown.
 import numpy as np
 
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
-from unlearning_audit.metrics import Evaluation, Quantity, Row, crossed, groups, levels, or_nothing, table
+from unlearning_audit.metrics import Evaluation, Quantity, Row, crossed, levels, or_nothing, splits, table
 
 NEEDS = ("forgotten",)
 DEFAULT = "imported"
@@ -31,7 +31,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
     over both."""
     member = evaluation.membership[evaluation.target]
     n = int(member.forget.any(axis=0).sum())
-    return table({"forgotten_phi": levels.mean(_means(evaluation), **groups(member), n=n)})
+    return table({"forgotten_phi": levels.mean(_means(evaluation), **splits(member), n=n)})
 
 
 def effects(evaluation: Evaluation) -> dict[str, Effect]:

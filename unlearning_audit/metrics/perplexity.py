@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.metrics import Estimate, Evaluation, Membership, Quantity, Row, _text, groups, levels, table
+from unlearning_audit.metrics import Estimate, Evaluation, Membership, Quantity, Row, _text, levels, splits, table
 
 NEEDS = ("fair_draw",)
 
@@ -48,7 +48,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
         ``retrained`` have the negative log-likelihoods of all target models and of their retrained models or None."""
         roles = {name: mask for name, mask in _text.roles(evaluation.data.part == 1, member).items() if mask.any()}
         of_retrained = None if retrained is None else retrained[models]
-        return loss_rows(audited[models], of_retrained, roles, **groups(member))
+        return loss_rows(audited[models], of_retrained, roles, **splits(member))
 
     return _text.rows_by_pair(evaluation, of_models)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.metrics import OF_SAMPLES, DecisionRule, Effect, Evaluation, Row, _game, nothing, single, swap
+from unlearning_audit.metrics import OF_SAMPLES, DecisionRule, Effect, Evaluation, Row, _game, no_value, single, swap
 from unlearning_audit.metrics.swap import QUANTITIES as QUANTITIES
 from unlearning_audit.metrics.swap import Options as Options
 
@@ -20,7 +20,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """
     member = evaluation.membership[evaluation.target]
     if not member.heldout.any(axis=1).all():
-        return [nothing(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]
+        return [no_value(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]
     game, phi = _game_and_phi(evaluation)  # which samples each model forgets and never saw, and its φ on them
     # Without the rows of single pairs.
     return [row for row in swap.rows_of_attack(game, phi, name="phi", fprs=options.fpr) if row.pair is None]

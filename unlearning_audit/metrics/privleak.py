@@ -9,7 +9,7 @@ from pydantic import Field
 from unlearning_audit.evaluation import signals
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.shadow import LOGP
-from unlearning_audit.metrics import Evaluation, Membership, Row, Settings, _game, _text, groups, table
+from unlearning_audit.metrics import Evaluation, Membership, Row, Settings, _game, _text, splits, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.stats import Estimate, crossed, levels
 
@@ -57,8 +57,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
         """Return the rows of some ``models`` bool [target models], whose memberships are ``member``. ``audited`` and
         ``retrained`` have the Min-K % of all target models and of their retrained models on the ``samples``."""
         sides = member.forget[:, samples], member.heldout[:, samples]
-        privleak = leak(audited[models], retrained[models], *sides, **groups(member))
-        return table({"privleak": privleak, "min_k_auc": auc(audited[models], *sides, **groups(member))})
+        privleak = leak(audited[models], retrained[models], *sides, **splits(member))
+        return table({"privleak": privleak, "min_k_auc": auc(audited[models], *sides, **splits(member))})
 
     return _text.rows_by_pair(evaluation, of_models)
 

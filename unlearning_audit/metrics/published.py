@@ -8,7 +8,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, several
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.metrics import Evaluation, Row, _game, _text, crossed, nothing, row, stats, table
+from unlearning_audit.metrics import Evaluation, Row, _game, _text, crossed, no_value, row, stats, table
 from unlearning_audit.metrics.accuracy import UTILITY
 from unlearning_audit.plugins.declarations import Column, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
@@ -77,7 +77,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     splits, split = np.unique(published.membership.split, return_inverse=True)  # models of a split forget the same
     for name, score, forget, heldout, aucs in _scored_attacks(published):
         if aucs is None:
-            lines.append(nothing(f"auc_{name}", "some model has no score on one of the two sides"))
+            lines.append(no_value(f"auc_{name}", "some model has no score on one of the two sides"))
             continue
         # Splits count equally.
         reading = crossed.mean([aucs], split=split, share=np.full(len(splits), 1 / len(splits)))

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, several
 from unlearning_audit.evaluation.signal_files import Relearned
-from unlearning_audit.metrics import Evaluation, Quantity, Row, _game, _text, groups, relearn, stats, table
+from unlearning_audit.metrics import Evaluation, Quantity, Row, _game, _text, relearn, splits, stats, table
 from unlearning_audit.plugins.settings import Distinct, Settings
 from unlearning_audit.stats import levels, rates
 
@@ -78,7 +78,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     retrained = relearn.retrained_record(evaluation)
     forget, heldout = member.forget[:, record.index], member.heldout[:, record.index]
     test = np.tile(evaluation.data.part[record.index] == 1, (len(forget), 1))
-    places, lines = groups(member), []
+    places, lines = splits(member), []
     for bits, position in zip(options.bits, _positions(record, options), strict=True):
         right, name = record.right_rounded[:, position], f"{bits} bits"
         back = rates.rate(hit=right, less=record.right[:, 0], rows=forget, **places)  # point 0: before relearning

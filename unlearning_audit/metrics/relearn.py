@@ -12,9 +12,9 @@ from pydantic import Field
 
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.signal_files import Relearned
-from unlearning_audit.metrics import NO_RETRAINED, Evaluation, Row, Settings, _text, groups, nothing, row, stats, table
+from unlearning_audit.metrics import NO_RETRAINED, Evaluation, Row, Settings, _text, no_value, rates, row, splits, table
 from unlearning_audit.plugins.declarations import Comparison, Quantity
-from unlearning_audit.stats import Estimate, crossed, jackknife, levels, rates
+from unlearning_audit.stats import LEVEL, Estimate, crossed, empty, jackknife, levels, t_quantile, without_interval
 from unlearning_audit.store.files import NoAnswerError
 
 NEEDS = ("forgotten", "weights", "relearned")
@@ -84,7 +84,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
     """
     audited = joined_record(evaluation.relearned_files)
     member = evaluation.membership[evaluation.target]
-    queried, places = member.forget[:, audited.index] & ~audited.taught, groups(member)
+    queried, places = member.forget[:, audited.index] & ~audited.taught, splits(member)
     accuracies = [
         row(metric="relearn_accuracy", step=step, estimate=rates.rate(hit=right, rows=queried, **places))
         for step, right in zip(audited.steps.tolist(), audited.right.swapaxes(0, 1), strict=True)
@@ -95,7 +95,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
         names = ["relearn_area", "relearn_area_phi", "relearn_steps"]
         if is_text:
             names.insert(2, "relearn_area_nll")
-        return accuracies + [nothing(name, retrained) for name in names]
+        return accuracies + [no_value(name, retrained) for name in names]
     # The goal of relearning is most of the accuracy before unlearning.
     predicted_before = evaluation.outputs(evaluation.originals).stacked(evaluation.target, audited.index).argmax(-1)
     goal = NEAR * _accuracy(predicted_before == evaluation.labels_of(evaluation.target)[..., audited.index], queried)
@@ -215,19 +215,19 @@ def steps_ratio(
     )
     mean_audited, mean_retrained = needed.mean(axis=1)
     if not mean_retrained:
-        return stats.empty(n=n, note="retrained models are as right as the originals from the start")
+        return empty(n=n, note="retrained models are as right as the originals from the start")
     value = float(mean_audited / mean_retrained)
     # A split is one value of block and split together. The jackknife leaves out one unit, a split or a model, in turn.
-    splits, split = np.unique(np.stack([places["block"], places["split"]]), axis=1, return_inverse=True)
-    unit, unit_of_model = ("split", split.reshape(-1)) if splits.shape[1] > 2 else ("model", np.arange(n))
+    distinct, split = np.unique(np.stack([places["block"], places["split"]]), axis=1, return_inverse=True)
+    unit, unit_of_model = ("split", split.reshape(-1)) if distinct.shape[1] > 2 else ("model", np.arange(n))
     kept = unit_of_model != np.unique(unit_of_model)[:, None]  # [units, models]: the models without each unit
     sums_audited, sums_retrained = needed @ kept.T  # [units]: of the steps of the models that are kept
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = sums_audited / sums_retrained
     if not np.isfinite(ratios).all():
         why = f"no interval: without one {unit} there is no ratio"
-        return stats.without_interval(value, n=n, note="; ".join(filter(None, [late, why])))
-    half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(kept) - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
+        return without_interval(value, n=n, note="; ".join(filter(None, [late, why])))
+    half = t_quantile(p=(1 + LEVEL) / 2, dof=len(kept) - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
     return Estimate(value, low=max(float(value - half), 0.0), high=float(value + half), n=n, note=late)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unlearning_audit.metrics import NO_RETRAINED, Evaluation, Quantity, Row, groups, nothing, privleak, row, stats
+from unlearning_audit.metrics import NO_RETRAINED, Evaluation, Quantity, Row, no_value, privleak, row, splits, stats
 from unlearning_audit.stats import alignment, crossed, levels
 from unlearning_audit.store.files import NoAnswerError
 
@@ -63,7 +63,7 @@ def cka_rows(evaluation: Evaluation) -> list[Row]:
     unlearned, retrained, control = evaluation.unlearned_files, evaluation.compared_files, evaluation.control_files
     metric, lines = "cka_retrained", []  # ``metric``: the row being computed, which an error is reported in
     if not retrained:
-        return [nothing(metric, NO_RETRAINED, role="forget")]
+        return [no_value(metric, NO_RETRAINED, role="forget")]
     try:
         of_unlearned = cka(evaluation, unlearned, retrained)
         lines.append(_row(evaluation, metric, of_unlearned))
@@ -73,7 +73,7 @@ def cka_rows(evaluation: Evaluation) -> list[Row]:
             of_control = cka(evaluation, control, retrained)
             lines.append(_row(evaluation, metric, levels.difference(of_unlearned, of_control)))
     except NoAnswerError as error:
-        lines.append(nothing(metric, str(error), role="forget"))
+        lines.append(no_value(metric, str(error), role="forget"))
     return lines
 
 
@@ -118,13 +118,13 @@ def probe_row(evaluation: Evaluation) -> Row:
         classes = np.unique(y[retained])
         query = ~retained & np.isin(y, classes)  # the samples to score
         if len(classes) < 2:
-            return nothing("probe_auc", "kept samples have a single label, of which no last layer can be learned")
+            return no_value("probe_auc", "kept samples have a single label, of which no last layer can be learned")
         score[model, index[query]] = probe(features[retained], y[retained], features[query], y[query])
     scored, score = ~np.isnan(score), np.nan_to_num(score)
     forget, heldout = member.forget & scored, member.heldout & scored
     if not (forget.any(axis=1) & heldout.any(axis=1)).all():
-        return nothing("probe_auc", "a model has no forgotten or no held-out samples with a label that kept ones have")
-    return row(metric="probe_auc", estimate=privleak.auc(score, forget, heldout, **groups(member)))
+        return no_value("probe_auc", "a model has no forgotten or no held-out samples with a label that kept ones have")
+    return row(metric="probe_auc", estimate=privleak.auc(score, forget, heldout, **splits(member)))
 
 
 def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -172,8 +172,8 @@ def _row(evaluation: Evaluation, metric: str, values: crossed.PerModel) -> Row:
     pairs; without a number where a model's value is NaN."""
     if np.isnan(values.value).any():
         why = f"a model has the same features for all forgotten samples, or fewer than {alignment.LEAST} of these"
-        return nothing(metric, why, role="forget")
+        return no_value(metric, why, role="forget")
     member = evaluation.membership[evaluation.target]
     n = int(member.forget.any(axis=0).sum())
-    estimate = levels.mean(values, **groups(member), n=n, bounds=(-1, 1), units=True)
+    estimate = levels.mean(values, **splits(member), n=n, bounds=(-1, 1), units=True)
     return row(metric=metric, role="forget", estimate=estimate)

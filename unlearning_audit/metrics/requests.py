@@ -9,7 +9,7 @@ find.
 from dataclasses import replace
 
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.metrics import Effect, Quantity, Row, Settings, accuracy, groups, one_run, rates, row, swap
+from unlearning_audit.metrics import Effect, Quantity, Row, Settings, accuracy, one_run, rates, row, splits, swap
 from unlearning_audit.randomness.keyed import generator
 
 #: The metric does not need retrained models, which have rows of their own.
@@ -79,7 +79,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
         # A row with a place is of a single pair or model.
         of_request = [line for line in of_request if line.metric in METRICS and not line.place]
         for role in ("forget", "heldout"):
-            accuracy_of_role = rates.rate(hit=right, rows=getattr(one_request, role), **groups(one_request))
+            accuracy_of_role = rates.rate(hit=right, rows=getattr(one_request, role), **splits(one_request))
             of_request.append(row(metric="accuracy", role=role, estimate=accuracy_of_role))
         lines += [replace(line, request=request) for line in of_request]
     return lines

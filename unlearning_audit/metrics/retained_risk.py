@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.metrics import Membership, Quantity, Row, _game, groups, levels, nothing, or_none, table
+from unlearning_audit.metrics import Membership, Quantity, Row, _game, levels, no_value, or_none, splits, table
 
 NEEDS = ("fair_draw",)
 
@@ -72,8 +72,8 @@ def evaluate(
     """
     retain, heldout = member.retain, member.heldout
     if not (retain.any(axis=1) & heldout.any(axis=1)).all():
-        return [nothing("retained_auc", "a model keeps no sample, or has seen all of them")]
-    auc_after, places = _game.auc(after, retain, heldout), groups(member)
+        return [no_value("retained_auc", "a model keeps no sample, or has seen all of them")]
+    auc_after, places = _game.auc(after, retain, heldout), splits(member)
     n = int((retain | heldout).any(axis=0).sum())
     estimates = {"retained_auc": levels.mean(auc_after, **places, n=n, bounds=(0, 1), units=True)}
     for name, score in (("retained_risk", before), ("retained_risk_gap", retrained)):

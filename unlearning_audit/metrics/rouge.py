@@ -44,7 +44,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
     def of_files(files: list[str]) -> _text.Shares:
         """Return (name, "") → ROUGE-L of the answers in some files to the samples of ``evaluation``: the recall, F1,
         and F1 without stemming. The "" says that the rows have no ``rule``."""
-        return {(name, ""): values for name, values in forms(_answers.overlap(evaluation, files)).items()}
+        return {(name, ""): values for name, values in forms(_answers.rouge(evaluation, files)).items()}
 
     audited, retrained = of_files(evaluation.generated_files), or_none(of_files, evaluation.compared_generated_files)
     return _text.rows_of_shares(evaluation, audited, retrained, gaps={"rouge_recall": "rouge_gap"})
@@ -65,7 +65,7 @@ def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> di
     answers
         For each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
     """
-    return forms(_answers.overlap_of(data, answers))
+    return forms(_answers.rouge_of(data, answers))
 
 
 #: How much a model reproduces of an answer that it never saw is known from retrained models only.
@@ -75,5 +75,5 @@ DECIDES = {"rouge_recall": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "rouge_recall" → each target model's mean ROUGE-L recall of its forgotten samples. {} if a model has no
     forgotten samples."""
-    recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]
+    recall = _answers.rouge(evaluation, evaluation.generated_files)[..., 0]
     return _text.effect_on_forgotten(evaluation, DECIDES, recall)

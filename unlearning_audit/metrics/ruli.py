@@ -10,7 +10,7 @@ from pydantic import Field, PositiveFloat
 from unlearning_audit.evaluation import logistic
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.metrics import Group, Row, _game, _reference, groups, or_nothing, or_reason, rates, table
+from unlearning_audit.metrics import Group, Row, _game, _reference, or_nothing, or_reason, rates, splits, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats.readings import Question, readings, tprs
@@ -152,7 +152,7 @@ def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the rows of all tests on all target samples, and on each kind of them ("vulnerable", "protected") if the
     samples are of several kinds; then, if some samples are vulnerable, the accuracy of each model on the vulnerable
     samples that it retains."""
-    columns = _target_samples(evaluation)
+    columns = _weighted_samples(evaluation)
     targets, shadows = populations(evaluation, columns)
     # Kind → which target samples are of it; "" stands for all of them.
     kinds = {"": np.ones(int(columns.sum()), bool)}
@@ -178,16 +178,21 @@ DECIDES = {
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "privacy_auc" and "efficacy_auc" → the AUC of RULI's test of membership, and of its test against
-    retraining, for each target model, which is a unit of its own. A test that lacks its models is left out. {} without
-    shadow models, or if imported models do not allow the tests."""
+    retraining, for each target model that has positive and negative samples. Each target model is a unit of its own.
+
+    Only samples of positive weight in the memberships are read, all if there are no weights. A test that lacks its
+    models is left out. {} without shadow models, or if imported models do not allow the tests. Raises ValueError if
+    models that were trained here do not allow them.
+    """
     if evaluation.target.all() and not evaluation.imported:  # all models are targets, so there are no shadow models
         return {}
-    columns = _target_samples(evaluation)
+    columns = _weighted_samples(evaluation)
     return or_nothing(evaluation, lambda: aucs(*populations(evaluation, columns), options, np.flatnonzero(columns)))
 
 
-def _target_samples(evaluation: Evaluation) -> np.ndarray:
-    """Return which samples are target samples, bool [samples]; all if memberships have no ``weight``."""
+def _weighted_samples(evaluation: Evaluation) -> np.ndarray:
+    """Return which samples have a positive ``weight`` in the memberships, bool [samples]; all if there are no weights.
+    These are the target samples of the protocol."""
     weight = evaluation.membership.weight
     return np.ones(len(evaluation.data.y), bool) if weight is None else weight > 0
 
@@ -250,7 +255,7 @@ def _accuracy_on_vulnerable(evaluation: Evaluation, vulnerable: np.ndarray) -> l
     member = evaluation.membership[evaluation.target]
     logits = evaluation.outputs(evaluation.unlearned_files).stacked(evaluation.target, vulnerable)
     right = rates.predicted(logits) == evaluation.data.y[vulnerable]
-    accuracy = rates.rate(hit=right, rows=member.retain[:, vulnerable], **groups(member))
+    accuracy = rates.rate(hit=right, rows=member.retain[:, vulnerable], **splits(member))
     return table({"accuracy": accuracy}, role="retain", target="vulnerable")
 
 

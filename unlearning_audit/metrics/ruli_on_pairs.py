@@ -42,26 +42,26 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     number of models.
     """
     of_ruli = ruli.Options(**options.model_dump())
-    groups = _pairs.groups(evaluation.membership)
-    forgotten = np.isin(np.arange(len(evaluation.data.y)), np.concatenate([group.forget for group in groups]))
+    splits = _pairs.swapped_splits(evaluation.membership)
+    forgotten = np.isin(np.arange(len(evaluation.data.y)), np.concatenate([split.forget for split in splits]))
     files = evaluation.originals, evaluation.unlearned_files, evaluation.compared_files
     models = [None if paths is None else Group(evaluation, paths, evaluation.target) for paths in files]
     population = ruli.population(dict(zip(("original", "unlearned", "retrained"), models, strict=True)), forgotten)
     number = np.cumsum(evaluation.target) - 1  # number[m] is the number of target model m among the targets
-    tests = leave_pair_out(population, [(number[group.models], number[group.twins]) for group in groups], of_ruli)
+    tests = leave_pair_out(population, [(number[split.models], number[split.twins]) for split in splits], of_ruli)
     block = evaluation.membership.block[evaluation.target]
 
-    def of_groups(groups: list[_pairs.Group]) -> list[Row]:
-        """Return the rows of all ``tests`` for the models of ``groups``, the splits of all pairs or of one pair.
+    def of_splits(some: list[_pairs.SplitModels]) -> list[Row]:
+        """Return the rows of all ``tests`` for the models of ``some`` splits, those of all pairs or of one pair.
         ``block`` has the pair of each target model."""
-        models = np.isin(block, [group.block for group in groups])
+        models = np.isin(block, [split.block for split in some])
         lines = []
         for attack, name in TESTS:
             numbers = readings(restricted(tests[attack, name], models, block), fpr=options.fpr)
             lines += table({f"{name}_{metric}": number for metric, number in numbers.items()}, attack=attack)
         return lines
 
-    return _pairs.by_pair(groups, of_groups)
+    return _pairs.by_pair(splits, of_splits)
 
 
 def leave_pair_out(

@@ -7,12 +7,13 @@ from scipy import special
 
 from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, several
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.metrics import Membership, Row, _crossfit, _game, noted, nothing, one_minus, or_reason, row, stats
+from unlearning_audit.metrics import Membership, Row, _crossfit, _game, no_value, noted, one_minus, or_reason, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
-from unlearning_audit.stats import crossed, tail
+from unlearning_audit.stats import Estimate, crossed, empty, sd_interval, tail
 from unlearning_audit.stats.readings import tpr_at
 
+#: The false positive rates at which TPR is given if a study does not say.
 FPRS = (0.01, 0.001)
 Key = tuple[str, str]  # attack, and its form: from which shadow models it learned ("trained" or "unlearned")
 
@@ -40,7 +41,7 @@ def lower_bound(*, epsilon: float, delta: float) -> float:
     return 1.0 - advantage_bound(epsilon=epsilon, delta=delta)
 
 
-def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
+def adv_bar(reading: crossed.Reading, *, n: int) -> list[Estimate]:
     """Return Adv̄ of each adversary, the absolute value of its mean advantage, with an interval.
 
     The lower limit is 0 where the interval of the signed advantage contains 0. The note has the signed advantage.
@@ -54,14 +55,14 @@ def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
     """
     limits = zip(*_magnitude(reading, crossed.half_widths(reading)), reading.value, strict=True)
     return [
-        stats.Estimate(float(size), float(low), float(high), n, crossed.annotated(reading, f"signed {signed:+.4f}"))
+        Estimate(float(size), float(low), float(high), n, crossed.annotated(reading, f"signed {signed:+.4f}"))
         for size, low, high, signed in limits
     ]
 
 
 def quality(
     reading: crossed.Reading, *, n: int, rng: np.random.Generator, names: Sequence[str] = (), draws: int = crossed.DRAWS
-) -> stats.Estimate:
+) -> Estimate:
     """Return Q = 1 − max over adversaries of Adv̄, from the advantages of all of them (Definition 3.7).
 
     The lower limit of Q is 1 minus the largest upper limit of an advantage, and the upper limit of Q is 1 minus the
@@ -80,7 +81,7 @@ def quality(
     """
     size, low, high = _magnitude(reading, crossed.joint_half_widths(reading, rng=rng, draws=draws))
     note = crossed.annotated(reading, f"strongest: {names[int(size.argmax())]}" if names else "")
-    return stats.Estimate(float(1 - size.max()), float(1 - high.max()), float(1 - low.max()), n, note)
+    return Estimate(float(1 - size.max()), float(1 - high.max()), float(1 - low.max()), n, note)
 
 
 #: Q is over sets of attacks. "paper": the adversaries of Tu, Hu & Ma 2024, §4.1, that learn from trained shadow models.
@@ -167,7 +168,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     An attack that could not run has a row "advantage" with the reason in place of a number.
     """
     target = evaluation.membership[evaluation.target]
-    missing = [nothing("advantage", why, attack=name) for name, why in evaluation.missing.items()]
+    missing = [no_value("advantage", why, attack=name) for name, why in evaluation.missing.items()]
     return rows_of_scores(evaluation, target, rng, options.fpr) + missing + update_rows(evaluation, target)
 
 
@@ -186,7 +187,7 @@ def rows_of_scores(
     why_no_q = evaluation.unpaired
     if not why_no_q and evaluation.imported and not evaluation.scores:
         why_no_q = "no attack could be asked"
-    sets, reasons = ({}, [nothing("q", why_no_q, attack="adaptive")]) if why_no_q else adversaries(evaluation)
+    sets, reasons = ({}, [no_value("q", why_no_q, attack="adaptive")]) if why_no_q else adversaries(evaluation)
     if not evaluation.scores:
         return reasons
 
@@ -221,7 +222,7 @@ def adversaries(evaluation: Evaluation) -> tuple[dict[str, list[Key]], list[Row]
         if failed_members:
             del sets[name]
             first = failed_members[0]
-            reasons.append(nothing("q", f"the attack {first} failed: {failed[first]}", attack=name))
+            reasons.append(no_value("q", f"the attack {first} failed: {failed[first]}", attack=name))
     return sets, reasons
 
 
@@ -422,7 +423,7 @@ def evaluate(
             for pair, (reading, n) in readings.items()
         }
         lines += [row(attack=name, metric="q", pair=pair, estimate=q) for pair, q in qualities.items()]
-        spread = stats.sd_interval(values=np.array([qualities[pair].value for pair in pairs]))
+        spread = sd_interval(values=np.array([qualities[pair].value for pair in pairs]))
         lines.append(row(attack=name, metric="q_sd", estimate=spread))
         unbiased, _weights = _crossfit.quality(game, [decisions[i] for i in positions], whole.only(positions), rng=rng)
         lines.append(row(attack=name, metric="q_crossfit", estimate=unbiased))
@@ -436,9 +437,9 @@ def rows_of_attack(game: _game.Game, score: np.ndarray, name: str, fprs: Sequenc
     [models, columns of the game]: over all pairs, "mia_score" also for each pair of splits (field ``pair``). The rows
     have no numbers if a forgotten or held-out sample has the score NaN."""
     if np.isnan(score[(game.forget > 0) | (game.heldout > 0)]).any():
-        empty = stats.empty(n=len(game.columns), note="the attack's score is NaN for some samples")
+        estimate = empty(n=len(game.columns), note="the attack's score is NaN for some samples")
         keys = [("auc", None), ("mia_score", None), *(("tpr_at_fpr", fpr) for fpr in fprs)]
-        return [row(attack=name, metric=metric, rate=fpr, estimate=empty) for metric, fpr in keys]
+        return [row(attack=name, metric=metric, rate=fpr, estimate=estimate) for metric, fpr in keys]
     per_model = _game.auc(score, game.forget, game.heldout)
     # The AUC of all pairs together (None) and of each pair; [0] is the estimate of the one number per model.
     aucs = {pair: _game.estimates(game, [per_model], pair)[0] for pair in (None, *np.unique(game.block).tolist())}
@@ -449,12 +450,12 @@ def rows_of_attack(game: _game.Game, score: np.ndarray, name: str, fprs: Sequenc
     ]
 
 
-def tpr(game: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
+def tpr(game: _game.Game, score: np.ndarray, fpr: float) -> Estimate:
     """Return the mean over splits of the TPR at ``fpr`` (`stats.readings.tpr_at`), without a number where there are too
     few held-out samples for this rate; ``score`` float64 [models, columns of the game]."""
     found = tpr_at(score, game.forget, game.heldout, fpr=fpr)
     if isinstance(found, str):  # the reason why there is no TPR
-        return stats.empty(n=len(game.columns), note=found)
+        return empty(n=len(game.columns), note=found)
     return found.annotated(_game.estimates(game, [found.of_models])[0])
 
 

@@ -13,20 +13,20 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.evaluation.shadow import LOGP, RANK
 from unlearning_audit.metrics import (
     _text,
-    groups,
     memorisation,
     multiple_choice,
-    nothing,
+    no_value,
     perplexity,
     privleak,
     rouge,
+    splits,
     table,
     truth_ratio,
     utility,
 )
 
 #: Values that are higher where more is remembered, one for each quantity; verdicts rest on these.
-NEAR = ("probability", "exact_memorisation", "truth_ratio_probability", "rouge_recall", "choice_accuracy")
+RISE_WITH_MEMORY = ("probability", "exact_memorisation", "truth_ratio_probability", "rouge_recall", "choice_accuracy")
 
 #: Values that may lie outside [0, 1]: the mean negative log-likelihood of a token in nats, the mean log p of the least
 #: likely tokens, and log R, where R is the probability of wrong answers over that of the right one.
@@ -121,12 +121,12 @@ def published_rows(published: Published, retrained: Published | None, data: Data
     if retrained is not None and (partners := _partners(published, retrained)) is not None:
         of_retrained = dict(zip(retrained.readings.tolist(), retrained.values[:, partners], strict=True))
     enough = {role: mask for role, mask in roles.items() if (mask.sum(axis=1) > 1).all()}
-    lines = perplexity.loss_rows(columns[LOSS], of_retrained.get(LOSS), enough, **groups(member))
+    lines = perplexity.loss_rows(columns[LOSS], of_retrained.get(LOSS), enough, **splits(member))
     if set(RETAIN_TERMS) | set(TEST_TERMS) <= set(columns):
         terms = [(columns[name], roles["retain"]) for name in RETAIN_TERMS]
         terms += [(columns[name], roles["test"] & subset) for subset in utility.test_sets(data) for name in TEST_TERMS]
         lines += utility.rows_of_terms([(value, mask & ~np.isnan(value)) for value, mask in terms], member)
-    return [*lines, *_rows_against_retrained(columns, of_retrained, published, groups(member))]
+    return [*lines, *_rows_against_retrained(columns, of_retrained, published, splits(member))]
 
 
 def _partners(published: Published, retrained: Published) -> np.ndarray | None:
@@ -170,7 +170,7 @@ def _rows_against_retrained(
         try:
             lines += table({"privleak": privleak.leak(audited, retrained, forget, heldout, **places)})
         except ValueError as error:
-            lines.append(nothing("privleak", str(error)))
+            lines.append(no_value("privleak", str(error)))
     if RATIO in columns and RATIO in of_retrained:
         known = forget & ~np.isnan(columns[RATIO])
         if known.any():

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from unlearning_audit.evaluation.cohort import views_logp
-from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Membership, Row, _text, groups, table
+from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Membership, Row, _text, splits, table
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.stats import Estimate, empty, mean_interval
 
@@ -71,7 +71,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
         memberships are ``member``. ``audited`` and ``retrained`` have log R of all target models and of their retrained
         models."""
         known = member.forget & ~np.isnan(audited[models])
-        return table(distances(audited[models], retrained[models], known, **groups(member)), role="forget")
+        return table(distances(audited[models], retrained[models], known, **splits(member)), role="forget")
 
     return lines + _text.rows_by_pair(evaluation, of_models)
 

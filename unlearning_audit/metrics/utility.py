@@ -6,7 +6,7 @@ from pydantic import Field
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.evaluation.effects import Effect, single
-from unlearning_audit.metrics import Evaluation, Quantity, Row, Settings, _answers, _text, groups, row, truth_ratio
+from unlearning_audit.metrics import Evaluation, Quantity, Row, Settings, _answers, _text, row, splits, truth_ratio
 from unlearning_audit.metrics.accuracy import UTILITY
 from unlearning_audit.stats import crossed, levels, without_interval
 
@@ -55,7 +55,7 @@ def rows_of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership
     of_models, n = mean_of_terms(terms)
     if of_models is None:
         return []
-    utility = levels.mean(of_models, **groups(member), n=n, bounds=(0, 1))
+    utility = levels.mean(of_models, **splits(member), n=n, bounds=(0, 1))
     if (of_models.value == 0).any():  # where the mean has no slope, which an interval needs
         utility = without_interval(utility.value, n=n, note="no interval: a term is 0 for some model")
     return [row(metric="model_utility", estimate=utility)]
@@ -89,7 +89,7 @@ def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
     wrong_p = np.nansum(np.exp(views_logp(logits, wrong)), -1)
     better = truth_ratio.forms(truth_ratio.log_ratio(logits, wrong, paraphrase))["truth_ratio_utility"]  # max(0, 1 − R)
-    recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]  # of recall and two F1
+    recall = _answers.rouge(evaluation, evaluation.generated_files)[..., 0]  # of recall and two F1
     share = np.where((wrong >= 0).any(1), p / (p + wrong_p), np.nan)  # of p̄ among all choices
     all_terms = [(value, roles["retain"]) for value in (p, recall, better)]
     for subset in test_sets(evaluation.data):

@@ -242,13 +242,14 @@ def _as_published(
     metrics = [registry.load("metrics", name) for name in registry.defining("metrics", registry.OF_TEXTS["metrics"])]
     for metric in metrics:
         columns |= metric.text_readings(values, rows, continuations)
-    near = {name for metric in metrics for name in metric.NEAR}  # columns that are larger for better known texts
+    # Columns that are larger for better known texts.
+    rising = {name for metric in metrics for name in metric.RISE_WITH_MEMORY}
     unbounded = {name for metric in metrics for name in metric.UNBOUNDED}  # columns that are no shares from 0 to 1
     return Published(
         forget=member.forget, heldout=member.heldout, retain=member.retain, test=samples.part == 1,
         samples=samples.index.astype("U"), attacks=np.array(list(scores)), scores=np.stack(list(scores.values())),
         readings=np.array(list(columns)), values=np.stack(list(columns.values())),
-        direction=np.array([name in near for name in columns], np.int64),
+        direction=np.array([name in rising for name in columns], np.int64),
         share=np.array([name not in unbounded for name in columns]),
         comparable=np.array([*scores, *columns]),
     )  # fmt: skip
