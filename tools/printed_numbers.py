@@ -68,7 +68,7 @@ def besides(study: str) -> list[tuple[dict[str, Any], str, dict[str, Any], Cell]
         # A long table shows standard deviations over models beside the means.
         ends = ("", "_sd") if wish.layout == "long" else ("",)
         metrics = [metric + end for metric in cells.listed(wish.metric) for end in ends]
-        places = [cells.place(about.model_dump()) for about in cells.listed(wish.where)]
+        places = [cells.pairs_of(about.model_dump()) for about in cells.listed(wish.where)]
         asks = itertools.product(metrics, cells.listed(wish.attack), places)
         targets = [
             (case, Cell(0.5, metric=metric, attack=attack, where=where))

@@ -93,7 +93,7 @@ OF_FILE = f"mine.py: its models answer NaN or infinite logits; {NAN}"
 def test_what_raised_breaks_a_run_and_what_diverged_or_follows_does_not(tmp_path, failed, fields, lines, broken):
     records = gathered(tmp_path, failed, **fields)
     assert failures.lines(records) == [f"scenarios.noisy.{line}" for line in lines]
-    assert failures.broken(records) == broken
+    assert failures.plugin_raised(records) == broken
 
 
 def test_methods_that_fail_for_one_reason_share_a_line():

@@ -191,7 +191,7 @@ def test_cells_of_a_column_of_numbers_have_their_order():
     columns = ("0.01", "< 10⁻⁴", "failed", "2"), ("kde", "2", "3", ""), ("", "—", "", "")
     lines = [typeset.Line("", [*map(typeset.Entry, row)]) for row in zip(*columns, strict=True)]
     sheet = typeset.Sheet("t", "t", "", "m", [*map(typeset.Head, "abc")], lines)
-    assert page.orders(sheet) == [{"0.01": 0.01, "< 10⁻⁴": 0.0001, "failed": "", "2": 2.0}, {}, {}]
+    assert page.sort_numbers(sheet) == [{"0.01": 0.01, "< 10⁻⁴": 0.0001, "failed": "", "2": 2.0}, {}, {}]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_a_job_takes_what_those_of_its_stage_took(tmp_path, nodes, took, expecte
 
 def test_data_and_splits_do_not_tell_how_long_models_take(tmp_path):
     data, splits, train, metrics = paths = specs(tmp_path, data=["a"], splits=["a"], train=["a"], metrics=["a"])
-    assert not costs.can_predict(paths, {data: 1.0, splits: 1.0})
-    assert costs.can_predict(paths, {data: 1.0, train: 1.0})
-    assert not costs.can_predict([data, metrics], {})
-    assert costs.can_predict([data, metrics], {data: 1.0}), "a study without models"
+    assert not costs.finished_suffice(paths, {data: 1.0, splits: 1.0})
+    assert costs.finished_suffice(paths, {data: 1.0, train: 1.0})
+    assert not costs.finished_suffice([data, metrics], {})
+    assert costs.finished_suffice([data, metrics], {data: 1.0}), "a study without models"

@@ -24,7 +24,7 @@ from unlearning_audit.stats import decide
 APART = 0.5
 #: Rulers reach from 0 to this share of traces removed; 1 is retraining.
 REACH = 1.25
-#: States from the best to the worst in the matrix, where an open verdict is better than a loss.
+#: States from the best to the worst in the matrix, where an open verdict (UNKNOWN) is better than traces.
 ORDER = (words.LIKE, words.UNKNOWN, words.TRACES, words.OVER, words.DAMAGED)
 
 
@@ -36,20 +36,21 @@ class Line:
     ----------
     verdict
         The code of the verdict.
-    share
-        The share of the traces left by doing nothing that the method removes, with its interval, NaN if undefined.
+    share, low, high
+        The share of the traces left by doing nothing that the method removes, with its interval. NaN if undefined, and
+        for references.
     points
-        Test accuracy above retraining, in percentage points.
+        Test accuracy above retraining, in percentage points; NaN if unknown.
     lost
-        A loss of utility in words.
+        A loss of utility in words (`decisions.loss`), or "".
     nearest
-        Whether no other method is proven to be nearer to retraining.
+        Whether no other method is proven to be nearer to retraining; False for all if this is so for all methods.
     why
-        Why there is no verdict; "" if there is one.
+        Why there is no verdict, or the assumption on which a verdict from a single retrained model rests; else "".
     sentence
-        What the verdict rests on.
+        What the verdict rests on; "" for references.
     decides
-        What would decide an open verdict.
+        What would decide an open verdict; "" for a verdict that is decided.
     number
         The number of the line among all of a study, for links to it.
     """
@@ -88,7 +89,7 @@ class Line:
         return "" if math.isnan(self.share) else f"{number(100 * self.share, places=0)} %"
 
     @property
-    def rank(self) -> float:
+    def sort_key(self) -> float:
         """A number that sorts lines from the best state to the worst, and lines of equal state by their distance from
         retraining, which is |1 − share|.
 
@@ -127,11 +128,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Judge:
-    """A system of evaluation: its ``name``, the name of its main ``number``, and ``ranks``, method → rank, 1 for the
-    best."""
+    """A system of evaluation: its ``name``, the name of its main ``metric`` as readers see it, and ``ranks``, method →
+    rank, 1 for the best."""
 
     name: str
-    number: str
+    metric: str
     ranks: dict[str, int]
 
 
@@ -144,13 +145,13 @@ class Answer:
     protocol
         The protocol, as readers see it.
     squares
-        Method → its line, references included.
+        Method → its line, references included. The page shows each as a square of its matrix.
     checks
         (name, tone "good", "bad" or "", sentence).
     judges
-        The systems that rank the same methods.
+        The systems of evaluation, each with its ranks of the methods.
     agreement
-        The smallest and the largest Kendall's τ between two of the ``judges``.
+        The smallest and the largest Kendall's τ between two of the ``judges``; NaN if there are not two.
     """
 
     judged: Judged
@@ -213,7 +214,8 @@ class Answer:
 
     @property
     def nearest(self) -> list[str]:
-        """Names of the methods that may be nearest to retraining: no other method is proven to be nearer."""
+        """Names of the methods that may be nearest to retraining, because no other method is proven to be nearer; [] if
+        this is so for all methods."""
         return [naming.method(line.method) for line in self.lines if line.nearest]
 
     @property
@@ -229,29 +231,29 @@ class Answer:
         Systems agree if their ranks for each method differ by less than the share `APART` of the number of methods. ""
         for fewer than two systems, or fewer than three methods that all systems rank.
         """
-        worst, spreads = self.worst, self.spreads
-        if not worst:
+        most_disputed, rank_gaps = self.most_disputed, self.rank_gaps
+        if not most_disputed:
             return ""
         low, high = self.agreement
         range_ = f"τ {words.plain(low, digits=2)} to {words.plain(high, digits=2)}"
-        if spreads[worst] < APART * len(spreads):
+        if rank_gaps[most_disputed] < APART * len(rank_gaps):
             return f"The {len(self.judges)} systems rank the methods alike ({range_})."
         # The systems that rank this method highest and lowest.
-        kind = min(self.judges, key=lambda judge: judge.ranks[worst])
-        strict = max(self.judges, key=lambda judge: judge.ranks[worst])
-        best, last = words.ordinal(kind.ranks[worst]), words.ordinal(strict.ranks[worst])
-        systems = f"The {len(self.judges)} systems disagree on {naming.method(worst)}"
-        return f"{systems}: {kind.name} ranks it {best} of {len(spreads)}, {strict.name} {last} ({range_})."
+        kind = min(self.judges, key=lambda judge: judge.ranks[most_disputed])
+        strict = max(self.judges, key=lambda judge: judge.ranks[most_disputed])
+        best, last = words.ordinal(kind.ranks[most_disputed]), words.ordinal(strict.ranks[most_disputed])
+        systems = f"The {len(self.judges)} systems disagree on {naming.method(most_disputed)}"
+        return f"{systems}: {kind.name} ranks it {best} of {len(rank_gaps)}, {strict.name} {last} ({range_})."
 
     @property
-    def worst(self) -> str:
+    def most_disputed(self) -> str:
         """The method on which the systems of evaluation disagree most; "" for fewer than two systems, or fewer than
         three methods that all systems rank."""
-        spreads = self.spreads
-        return max(spreads, key=spreads.__getitem__, default="")
+        rank_gaps = self.rank_gaps
+        return max(rank_gaps, key=rank_gaps.__getitem__, default="")
 
     @property
-    def spreads(self) -> dict[str, int]:
+    def rank_gaps(self) -> dict[str, int]:
         """Method → the largest difference between its ranks by two systems, for the methods that all systems rank; {}
         if there are fewer than two systems, or fewer than three methods that all of them rank."""
         methods = [line.method for line in self.lines if all(line.method in judge.ranks for judge in self.judges)]

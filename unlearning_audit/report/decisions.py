@@ -18,7 +18,7 @@ from unlearning_audit.stats import decide
 Place = tuple[str, str]
 
 
-#: Codes that retraining gets if there is no second retraining to compare it with.
+#: Codes of the verdict that retraining gets if there is no second retraining to compare it with.
 UNDECIDED = (decide.INCONCLUSIVE, decide.NO_YARDSTICK)
 
 
@@ -53,7 +53,8 @@ class Judged:
     distances, ranks, resolution
         The rows of the other three tables of the comparison.
     spent
-        Method → seconds for the models that its verdict needs, retrained and original ones included.
+        Method → seconds for the models that its verdict needs, retrained and original ones included; {} if costs are
+        unknown.
     extended
         {} unless there was an earlier verdict on fewer pairs, and pairs were added without a plan. Then it has ``unit``
         (what the sizes count), the earlier sizes (``from``), the present size (``to``), and the ``methods`` that had an
@@ -216,7 +217,7 @@ def label(metric: str) -> str:
     return words.UTILITY.get(metric) or naming.meaning(metric).display_name
 
 
-def size(row: dict[str, Any]) -> Cell:
+def displayed(row: dict[str, Any]) -> Cell:
     """Return the distance of a row of distances.csv, with its interval, as reports show it.
 
     The row's ``scale`` decides. On the scale "log", it is shown as a multiple of retraining's value. On the scale
@@ -230,11 +231,11 @@ def size(row: dict[str, Any]) -> Cell:
     return Cell(1 - value, 1 - high, 1 - low) if row["scale"] == "ratio" else Cell(value, low, high)
 
 
-def spelled(row: dict[str, Any], least: int = 2) -> str:
+def spelled(row: dict[str, Any], fewest: int = 2) -> str:
     """Return the distance of a row of distances.csv with its interval as numbers, such as "0.30 [0.26, 0.34]", with at
-    least ``least`` decimals."""
-    cell = size(row)
-    return interval(cell, max(decimals([cell]), least))
+    least ``fewest`` decimals."""
+    cell = displayed(row)
+    return interval(cell, max(decimals([cell]), fewest))
 
 
 def distance(row: dict[str, Any], source: str = "retraining") -> str:
@@ -248,13 +249,13 @@ def distance(row: dict[str, Any], source: str = "retraining") -> str:
     """
     # The scale "difference" has no entry: its text ends in the source.
     end = {"log": " times retraining's", "ratio": " instead of 1"}
-    return interval(size(row), digits(row)) + end.get(row["scale"], f" from {source}")
+    return interval(displayed(row), decimals_of(row)) + end.get(row["scale"], f" from {source}")
 
 
 def margin(row: dict[str, Any]) -> str:
     """Return the margin of equivalence of a distance, a ``row`` of distances.csv, in words: "0.05", or "a factor of
     1.25"."""
-    text = number(_margin(row), digits(row))
+    text = number(_margin(row), decimals_of(row))
     return text if row["scale"] == "difference" else f"a factor of {text}"
 
 
@@ -272,15 +273,15 @@ def _margin(row: dict[str, Any]) -> float:
     return math.exp(near) if row["scale"] == "log" else float(near)
 
 
-def digits(row: dict[str, Any]) -> int:
+def decimals_of(row: dict[str, Any]) -> int:
     """Return the number of decimals with which a distance (a ``row`` of distances.csv) and its margin are printed. It
     is the same for both, so that rounding does not hide which is larger."""
     margin = _margin(row)
     # Of a factor, the decimals must show the part above 1.
-    return max(decimals([size(row)]), places(margin if row["scale"] == "difference" else margin - 1))
+    return max(decimals([displayed(row)]), decimals_of_margin(margin if row["scale"] == "difference" else margin - 1))
 
 
-def places(margin: float) -> int:
+def decimals_of_margin(margin: float) -> int:
     """Return the fewest decimals, at least 2, to which a margin can be rounded without a change of more than a tenth of
     its size; 2 for a margin that is not positive and finite."""
     if not (math.isfinite(margin) and margin > 0):

@@ -29,12 +29,15 @@ def lines(records: list[Record]) -> list[str]:
     return listed
 
 
-def broken(records: list[Record]) -> bool:
+def plugin_raised(records: list[Record]) -> bool:
     """Return whether a plug-in raised an error. Models that diverge are a result, not an error."""
     return any(isinstance(record.row, Failure) and record.row.raised for record in records)
 
 
 def doubted(records: list[Record]) -> list[str]:
-    """Return a line for each doubt about a method's models, "scenarios.noisy.methods.mine: …", each once."""
+    """Return a line for each doubt about a method's models, "scenarios.noisy.methods.mine: …", each once.
+
+    ``records``: only those of the metric "doubt".
+    """
     noted = ((record, record.row.note) for record in records if isinstance(record.row, Row))
     return list(dict.fromkeys(f"scenarios.{record.scenario}.methods.{record.method}: {note}" for record, note in noted))

@@ -160,7 +160,7 @@ class Numbers:
         none.
 
         Without ``attack``, the first of these that has a row is taken: no attack, the attacks that the metric declares,
-        the attacks of ``naming.attacks``, the attack of the first row. Rows of one attack differ by fields of `Row`
+        those of ``naming.preferred_attacks``, the attack of the first row. Rows of one attack differ by fields of `Row`
         such as role; ``where``, (field, value) pairs, or keywords (``role="test"``) select one row. With neither, the
         only row is taken or, of several, the row in which no such field is set.
         """
@@ -173,7 +173,7 @@ class Numbers:
             absent = f"protocol {case['protocol']} gives no {naming.meaning(metric).display_name}"
             return missing("; ".join(map(failed, failures)) or absent)
         names = list(dict.fromkeys(row.attack for row in rows))
-        preferred = ("", *naming.meaning(metric).attacks, *naming.attacks())
+        preferred = ("", *naming.meaning(metric).attacks, *naming.preferred_attacks())
         adversary = attack or next(name for name in (*preferred, *names) if name in names)
         rows = [row for row in rows if row.attack == adversary]
         if not rows:

@@ -12,6 +12,7 @@ from unlearning_audit.plugins.declarations import Column, Quantity
 #: Names that a study gives to metrics: name → (name of the metric's module, its file or None). Set by `set_aliases`.
 _aliases: dict[str, tuple[str, str | None]] = {}
 
+#: The references, which do not unlearn: doing nothing, retraining and a second retraining.
 BASELINES = ("none", "retrain", "retrain_control")
 
 
@@ -34,9 +35,12 @@ def set_aliases(aliases: Mapping[str, tuple[str, str | None]]) -> None:
 
 
 @functools.cache
-def attacks() -> tuple[str, ...]:
-    """Return the attacks to show if none is named, in order of preference: the two sets of attacks by which Q is
-    computed, then each classical attack, first as learned from unlearned shadow models, then from trained ones."""
+def preferred_attacks() -> tuple[str, ...]:
+    """Return attacks in order of preference: if none is named, the first of them that has a row is shown.
+
+    First come two of the sets of attacks by which Q is computed, then the classical attacks by name, each first as
+    learned from unlearned shadow models, then from trained ones.
+    """
     classical = registry.defining("attacks", "CLASSICAL")
     return "adaptive", "extended", *(f"{name}/{form}" for name in classical for form in ("unlearned", "trained"))
 
@@ -76,8 +80,8 @@ def columns() -> list[tuple[str, Column]]:
 
 
 def primary() -> list[str]:
-    """Return the main quantities of the systems of evaluation, in order of preference for a scenario that has
-    several."""
+    """Return the names of the main quantities of the systems of evaluation, in order of preference for a scenario that
+    has several: the order of their columns in the headline table."""
     return list(dict.fromkeys(name for name, _ in columns() if quantities()[name].primary))
 
 

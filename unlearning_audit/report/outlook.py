@@ -14,6 +14,7 @@ from unlearning_audit.workflow import costs as costs_of
 from unlearning_audit.workflow.forecast import pilots
 from unlearning_audit.workflow.nodes import ROOT, Plan
 
+#: The heads of the table for the terminal.
 HEADS = ("scenario", "metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
 #: What is predicted for a metric.
 FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
@@ -22,19 +23,21 @@ FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
 def predict(plan: Plan) -> dict[str, Any]:
     """Predict what a study will cost and what it will detect, before it is run; return JSON values.
 
-    ``seconds``: processor time of the missing jobs, None if unknown; ``rates``: what this time is based on, finished
-    jobs or the known rates of small models; ``missing``: how many jobs are missing; ``telling``: what each comparison
-    will detect, with costs only if they are based on finished jobs.
+    The time of a missing job is predicted by the finished jobs of its stage, or by the shipped rate of the stage where
+    there are none. ``seconds``: the sum of these times, in processor time; None unless the finished jobs suffice
+    (`costs.finished_suffice`) or all models are small. ``rates``: "finished jobs" if these suffice, else "small
+    models". ``missing``: how many jobs are missing. ``telling``: what each comparison will detect (`foretold`), [] for
+    a study without comparisons; its costs are NaN unless the finished jobs suffice.
     """
     specs = plan.specs()
     done = costs_of.measured(specs)
     costs = costs_of.expected(specs, done)
-    from_finished = costs_of.can_predict(specs, done)
-    known = from_finished or announcement.small(plan)
+    enough = costs_of.finished_suffice(specs, done)
+    known = enough or announcement.small(plan)
     missing = sum(seconds for path, seconds in costs.items() if path not in done)
-    of_jobs = {(job.stage, job.name): costs[job.outputs["spec"]] if from_finished else math.nan for job in plan.all()}
+    of_jobs = {(job.stage, job.name): costs[job.outputs["spec"]] if enough else math.nan for job in plan.all()}
     return {
-        "seconds": missing if known else None, "rates": "finished jobs" if from_finished else "small models",
+        "seconds": missing if known else None, "rates": "finished jobs" if enough else "small models",
         "missing": len(costs) - len(done), "telling": foretold(plan, of_jobs) if plan.comparisons else [],
     }  # fmt: skip
 
@@ -51,7 +54,7 @@ def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, 
     Parameters
     ----------
     costs
-        (stage, job) → seconds.
+        (stage, job) → seconds, NaN if unknown.
     """
     planned, recorded = pilots.planned(plan), pilots.recorded(ROOT)
     predictions: list[dict[str, Any]] = []
@@ -107,8 +110,8 @@ def _rows(predictions: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return a table for the terminal as rows: the head, then a row for each of ``predictions``, records of `foretold`
     that each predict one metric of one comparison."""
     return [HEADS, *(
-        (lookup.label_of(record), decisions.label(record["metric"]), f"{record['units']:g} {record['unit']}",
-         f"{record['models']:g}", *(number(record[name], places=3) for name in ("half_width", "least_distance")),
-         number(record["margin"], decisions.places(record["margin"])), duration(record["seconds"]), record["basis"])
-        for record in predictions
+        (lookup.label_of(row), decisions.label(row["metric"]), f"{row['units']:g} {row['unit']}",
+         f"{row['models']:g}", *(number(row[name], places=3) for name in ("half_width", "least_distance")),
+         number(row["margin"], decisions.decimals_of_margin(row["margin"])), duration(row["seconds"]), row["basis"])
+        for row in predictions
     )]  # fmt: skip

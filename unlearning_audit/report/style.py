@@ -21,7 +21,9 @@ INK, MUTED, GRID, PAPER = "#1a1c20", "#6b7079", "#d8dbe0", "#fefefe"
 
 #: Okabe and Ito's colours, then some of Tol's: distinguishable with colour-vision deficiencies, on white and black.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#aa4499", "#999933", "#44aa99", "#cc6677")
+#: Markers of methods that are no references, in study order.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: Colours of forgotten and of held-out samples.
 FORGET, HELDOUT = "#d55e00", "#0072b2"
 
 #: The most letters of a title, or of all labels of an axis, that fit into the narrowest panel.

@@ -11,6 +11,7 @@ from unlearning_audit.store.files import read_verified
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+#: The folder of templates, and in it that of pages.
 RESOURCES = unlearning_audit.ROOT / "resources"
 FOLDER = RESOURCES / "page"
 

@@ -116,17 +116,20 @@ def signed(number: float, digits: int = 1) -> str:
 
 # ---------------------------------------------------------------- numbers and what they are of
 
+#: Metric of utility → its name as readers see it.
 UTILITY = {
     "accuracy_retain": "retain accuracy", "accuracy_test": "test accuracy", "accuracy_heldout": "held-out accuracy",
     "nll_retain": "retain perplexity", "nll_test": "test perplexity", "nll_heldout": "held-out perplexity",
     "model_utility": "model utility",
 }  # fmt: skip
+#: What a distance is measured from if there is a single retrained model.
 LONE = "this retrained model"
 #: Clause about a scenario that was extended after its verdicts could be seen.
 EXTENDED = (
     "extended from {sizes} to {to} {unit} after its verdicts could be seen, without planned looks, so more than "
     "5 % of its verdicts may be wrong"
 )
+#: Remark on a method that changed nothing.
 UNCHANGED = "the logits after unlearning are identical to those before: the method changed nothing"
 #: Text in place of numbers if a method raised an error, and if its models diverged.
 FAILED = "failed"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from unlearning_audit.evaluation.rows import FAILURE, read_study
 from unlearning_audit.report import ending
-from unlearning_audit.report.failures import broken, doubted, lines
+from unlearning_audit.report.failures import doubted, lines, plugin_raised
 from unlearning_audit.store.files import write_text
 
 #: Where to read more about a failure than its line says.
@@ -36,7 +36,7 @@ def failures(metrics: str, html: str, text: str) -> None:
         tell("Doubted", doubts)
     records = read_study(metrics, metrics=[FAILURE])
     sentences = lines(records)
-    if sentences and not broken(records):
+    if sentences and not plugin_raised(records):
         tell("Diverged", sentences)
     elif sentences:
         folder = Path(html).parent

@@ -12,7 +12,7 @@ def measured(specs: list[str]) -> dict[str, float]:
     return {path: float(record_of(path)["seconds"]["function"]) for path in specs if os.path.exists(path)}
 
 
-def can_predict(specs: list[str], done: dict[str, float]) -> bool:
+def finished_suffice(specs: list[str], done: dict[str, float]) -> bool:
     """Return whether the jobs that are done suffice to predict the others.
 
     If all jobs with models are done, or no job has models, one finished job of any kind suffices. As long as jobs with

@@ -8,6 +8,7 @@ import numpy as np
 from unlearning_audit.report.figures import Numbers, lookup, naming, style
 from unlearning_audit.report.tables.typeset import SIGNIFICANT, number
 
+#: At how many positions a density is computed.
 POINTS = 160
 
 

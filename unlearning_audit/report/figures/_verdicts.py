@@ -8,7 +8,9 @@ from unlearning_audit.report import decisions, naming, style, words
 from unlearning_audit.report.decisions import Decisions, Judged
 from unlearning_audit.stats import decide
 
+#: The limits of a panel, as shares of traces removed: 0 is doing nothing, 1 is retraining.
 LIMITS = (-0.35, 1.35)
+#: How many panels stand beside each other.
 ACROSS = 3
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from unlearning_audit.report.figures import Numbers, _attacks, style
 
+#: (question, attack) → its name, mark and colour.
 ATTACKS = {
     ("privacy", "ruli"): ("one attack for each sample", "o", style.FORGET),
     ("privacy", "population"): ("one attack for all", "s", style.HELDOUT),

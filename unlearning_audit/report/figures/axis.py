@@ -9,6 +9,7 @@ import numpy as np
 from unlearning_audit.report.figures import Numbers, lookup, naming, style, words
 from unlearning_audit.report.tables import rankings
 
+#: The field of a figure in a study that must be set for this kind.
 NEEDS = "axis"
 #: Fields of a figure in a study that this kind reads.
 READS = ("axis", "attack")
@@ -61,8 +62,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         axis.set_xticks(list(position_of.values()), [naming.value(text) for text in texts])
         axis.minorticks_off()
         axis.grid(axis="y")
-    for axis, names in zip(axes, ends, strict=True):
-        _name_ends(axis, names, colours)
+    for axis, of_panel in zip(axes, ends, strict=True):
+        _name_ends(axis, of_panel, colours)
     figure.set_label(finding(numbers, attack))
     return figure
 
@@ -120,13 +121,13 @@ def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str,
     return groups
 
 
-def _name_ends(axis: "style.Axes", names: list[tuple[str, float]], colours: dict[str, str]) -> None:
+def _name_ends(axis: "style.Axes", ends: list[tuple[str, float]], colours: dict[str, str]) -> None:
     """Write each method's name at the right end of its line; names that would overlap are moved apart.
 
     Parameters
     ----------
-    names
-        (method, value at the end of its line).
+    ends
+        For each line, (method, value at its end).
     colours
         Method → colour.
     """
@@ -134,7 +135,7 @@ def _name_ends(axis: "style.Axes", names: list[tuple[str, float]], colours: dict
     axis.set_ylim(low, high)  # fixed, so that names do not change the limits
     height = axis.bbox.height / axis.figure.dpi * 72  # of the panel, in points
     gap = 8.0 * (high - low) / height  # 8 points, in units of the metric
-    for (name, _), y in zip(names, style.spread([value for _, value in names], gap, low, high), strict=True):
+    for (name, _), y in zip(ends, style.spread([value for _, value in ends], gap, low, high), strict=True):
         axis.annotate(
             naming.method(name), (1, y), (7, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points",
             va="center", size=7, color=colours[name], annotation_clip=False,

@@ -5,6 +5,7 @@ from typing import Any
 
 from unlearning_audit.report.figures import Numbers, _attacks, style
 
+#: (question, attack) → its name, mark and colour.
 ATTACKS = {
     ("efficacy", "ruli"): ("retrained or not, each sample", "D", style.INK),
     ("privacy", "ruli"): ("seen or not, each sample", "o", style.FORGET),

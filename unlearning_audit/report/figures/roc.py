@@ -18,6 +18,7 @@ TITLE = "Forgotten against never seen"
 #: Files of each case that the figure reads, besides the numbers.
 DRAWN_FROM = ("data", "splits", "scores")
 
+#: How many FPR a curve has.
 POINTS = 120
 
 #: Scores and their weights.

@@ -12,6 +12,7 @@ from unlearning_audit.report.figures import Numbers, lookup, naming, style
 #: Files of each case that the figure reads, besides the numbers.
 DRAWN_FROM = ("data", "splits", "originals", "unlearned")
 
+#: The most samples that are drawn.
 SAMPLES = 16
 
 #: Kind of samples → colour: Q_u, Q_h and Q_R of Naderloui et al. (2025), figure 10.

@@ -9,14 +9,16 @@ from unlearning_audit.store.files import read_json
 def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a row for every scenario and setting with numbers of exact copies.
 
-    ``groups``: the number of groups of equal samples; ``pairs``: the number of pairs of equal training and test
-    samples; further counts, summed over the splits of all batches of models: how many samples were forgotten or held
-    out, and how many of them have a copy, such as ``forgotten_kept``.
+    The specs of the jobs that loaded data and drew memberships have these counts. ``groups``: the number of groups of
+    equal samples; ``pairs``: the number of pairs of equal training and test samples; both are 0 if the spec has none.
+    Further counts are summed over the splits of all batches of models: ``forgotten`` and ``heldout`` samples, forgotten
+    ones with a copy among the retained or the held-out ones (``forgotten_kept``, ``forgotten_heldout``), and held-out
+    ones with a copy among the training samples (``heldout_trained``).
 
     Parameters
     ----------
     order
-        For each scenario and setting, the path of the spec of its ``data``, and of the specs of its ``splits``.
+        For each scenario and setting, the path of the spec of the job of its ``data``, and those of its ``splits``.
     """
     rows = []
     for place in order:

@@ -56,7 +56,7 @@ def _square(judged: Judged, line: Line) -> dict[str, Any]:
         "why": line.decides,
         "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
         "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
-        "worth": [{"label": decisions.label(name), "text": decisions.spelled(gap, least=3)}
+        "worth": [{"label": decisions.label(name), "text": decisions.spelled(gap, fewest=3)}
                   for name, gap in gaps.items() if name in words.UTILITY],
         "rows": [{name: _plain(gap[name]) for name in FIELDS} for gap in gaps.values()],
     }  # fmt: skip
@@ -87,7 +87,7 @@ def _distance(gap: dict[str, Any]) -> dict[str, Any]:
     and p-value. ``gap``: its row in distances.csv."""
     return {
         "label": decisions.source(gap), "closed": decisions.share(gap) or "undefined",
-        "text": interval(decisions.size(gap), decisions.digits(gap)), "margin": decisions.margin(gap),
+        "text": interval(decisions.displayed(gap), decisions.decimals_of(gap)), "margin": decisions.margin(gap),
         "p": "" if math.isnan(gap["p_holm"]) else decisions.probability(gap["p_holm"]),
     }  # fmt: skip
 

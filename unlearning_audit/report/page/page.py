@@ -86,7 +86,7 @@ def render(
         recognised=recognised,
         sentences=sentences,
         words=words,
-        orders=orders,
+        sort_numbers=sort_numbers,
         paragraphs=paragraphs,
         spans=spans,
     )
@@ -203,7 +203,7 @@ def example(numbers: Numbers) -> dict[str, Any] | None:
     return None
 
 
-def orders(sheet: Sheet) -> list[dict[str, float | str]]:
+def sort_numbers(sheet: Sheet) -> list[dict[str, float | str]]:
     """Return, for each column of a table, text of a cell → the number by which the page sorts it.
 
     A text that stands for a missing number (`ABSENT`) has "" in place of a number. If any other text has no number, or

@@ -34,7 +34,7 @@ class Card(NamedTuple):
     words: str
 
 
-#: (method, "scenario|setting") → the recognised records of this method.
+#: (method, "scenario|setting") → how many records of this method are recognised, and the most exposed of them.
 Found = dict[tuple[str, str], records.Exposed]
 
 

@@ -10,8 +10,10 @@ from unlearning_audit.report.lookup import Cell, Numbers, missing
 from unlearning_audit.report.tables import Entry, Head, decimals, entry, lookup, naming, number, published, words
 from unlearning_audit.report.tables.typeset import SIGNIFICANT
 
-NOTHING = missing("")
+#: A cell without a number and without a reason.
+NO_CELL = missing("")
 
+#: Whether our interval contains the paper's number (None: unknown, without an entry) → sign and tone of the difference.
 TONES: dict[bool | None, tuple[str, str]] = {True: ("∈", "good"), False: ("∉", "bad")}
 
 
@@ -24,6 +26,7 @@ class Ask(NamedTuple):
     where: lookup.Where
 
 
+#: A (scenario, setting), and what the column shows of it.
 Column = tuple[tuple[str, str], Ask]
 
 
@@ -35,7 +38,7 @@ def columns_of(numbers: Numbers, settings: dict[str, Any]) -> list[Column]:
     is kept, so that its cells show the reason.
     """
     lists = [listed(settings[name]) for name in ("metric", "attack", "where")]
-    asks = [Ask(metric, attack, place(where)) for metric, attack, where in itertools.product(*lists)]
+    asks = [Ask(metric, attack, pairs_of(where)) for metric, attack, where in itertools.product(*lists)]
     columns: list[Column] = []
     for where in lookup.places(numbers.cases):
         cases = [case for case in numbers.cases if lookup.place(case) == where]
@@ -50,7 +53,7 @@ def listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def place(where: dict[str, Any]) -> lookup.Where:
+def pairs_of(where: dict[str, Any]) -> lookup.Where:
     """Convert ``where``, the fields by which a study's table picks rows of a metric (name → value), to (name, value)
     pairs in the order in which rows have them; fields with empty values are dropped."""
     # `Row` puts its fields in order; this row has no metric and is used only for that.
@@ -76,30 +79,30 @@ class Measured:
     """
 
     def __init__(
-        self, case: dict[str, Any] | None, cell: Cell, printed: list[dict[str, Any]], spread: Cell = NOTHING
+        self, case: dict[str, Any] | None, cell: Cell, printed: list[dict[str, Any]], spread: Cell = NO_CELL
     ) -> None:
         # Without a metric, a cell is not of any quantity that a paper could print.
         self.case, self.cell, self.spread = case, cell, spread
         self.printed = printed if cell.metric else []
-        self.paper, self.remark, self.paper_spread = NOTHING, "", NOTHING
+        self.paper, self.remark, self.paper_spread = NO_CELL, "", NO_CELL
         if case and self.printed:
             self.paper, self.remark = published.beside(printed, case, cell)
-            self.paper_spread = published.beside(printed, case, spread)[0] if spread.metric else NOTHING
+            self.paper_spread = published.beside(printed, case, spread)[0] if spread.metric else NO_CELL
 
-    def entries(self, places: int, digits: int, *, bare: bool = False) -> list[Entry]:
+    def entries(self, paper_digits: int, our_digits: int, *, bare: bool = False) -> list[Entry]:
         """Return three cells: our number, the paper's, and the difference.
 
-        The paper's number has ``places`` decimals; ours and the difference have ``digits``. In the third cell, a sign
-        says whether our interval contains the paper's number, and a colour says so too if both experiments are alike.
-        ``bare`` leaves our interval out. A standard deviation over models takes the interval's place.
+        The paper's number has ``paper_digits`` decimals; ours and the difference have ``our_digits``. In the third
+        cell, a sign says whether our interval contains the paper's number, and a colour says so too if both experiments
+        are alike. ``bare`` leaves our interval out. A standard deviation over models takes the interval's place.
         """
-        ours, paper = entry(self.cell, digits, bare=bare or not self.spread.empty), entry(self.paper, places)
-        sign, tone = TONES.get(published.inside(self.cell, self.paper, places), ("", ""))
+        ours, paper = entry(self.cell, our_digits, bare=bare or not self.spread.empty), entry(self.paper, paper_digits)
+        sign, tone = TONES.get(published.inside(self.cell, self.paper, paper_digits), ("", ""))
         gap = self.cell.value - self.paper.value
-        text = "—" if math.isnan(gap) else f"{'+' if gap > 0 else ''}{number(gap, digits)} {sign}".strip()
-        notes = (*paper.notes, *filter(None, [self.remark]))
+        text = "—" if math.isnan(gap) else f"{'+' if gap > 0 else ''}{number(gap, our_digits)} {sign}".strip()
+        printed = replace(paper, notes=(*paper.notes, *filter(None, [self.remark])))
         return [
-            _with_spread(ours, self.spread, digits), _with_spread(Entry(paper.text, notes), self.paper_spread, places),
+            _with_spread(ours, self.spread, our_digits), _with_spread(printed, self.paper_spread, paper_digits),
             Entry(text, tone="" if self.remark else tone),
         ]  # fmt: skip
 
@@ -121,22 +124,22 @@ def _with_spread(value: Entry, spread: Cell, digits: int) -> Entry:
 
 
 def digits_of(column: list[Measured]) -> tuple[int, int]:
-    """Return the decimals of one column: those of the numbers that the paper prints, and those of our numbers, which
-    are at least as many.
+    """Return the numbers of decimals of one column: those of the numbers that the paper prints, and those of our
+    numbers, which are at least as many.
 
     The second is `SIGNIFICANT` if our numbers get two significant digits; the paper's decimals then have no influence.
     """
-    printed = max((published.places(number.printed, number.case, number.cell) for number in column), default=0)
+    printed = max((published.most_decimals(number.printed, number.case, number.cell) for number in column), default=0)
     ours = decimals(number.cell for number in column)
     return printed, ours if ours == SIGNIFICANT else max(ours, printed)
 
 
-def beside(name: str) -> list[Head]:
+def heads_with_paper(name: str) -> list[Head]:
     """Return the heads of three columns: our number, the paper's, and the difference."""
     return [Head("ours", name), Head("paper", name), Head("ours − paper", name, (words.HOLDS_PRINTED,))]
 
 
-def difference(ask: Ask, asks: list[Ask]) -> str:
+def distinction(ask: Ask, asks: list[Ask]) -> str:
     """Return the words that distinguish the column of ``ask`` from the other columns (``asks``) of its table: the
     metric, the attack or the samples, each only if columns differ in it. "" for a table of one column."""
     labels = (naming.meaning(ask.metric).display_name, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")

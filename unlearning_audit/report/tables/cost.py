@@ -15,7 +15,7 @@ COLUMNS = (
 LIMIT = 0.2
 SLOW = f"takes more than {LIMIT:.0%} of the time of retraining: the competition would reject it, whatever its score"
 #: Stages whose jobs make models.
-MADE_BY_MODELS = ("train", "unlearn")
+STAGES_OF_MODELS = ("train", "unlearn")
 
 
 def rows(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def _stages(ledger: list[dict[str, Any]]) -> Sheet:
     for row in ledger:
         total = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})
         total["jobs"] += 1
-        total["models"] += row["models"] if row["stage"] in MADE_BY_MODELS else 0
+        total["models"] += row["models"] if row["stage"] in STAGES_OF_MODELS else 0
         total["seconds"] += row["seconds"]
         total["cpu_seconds"] += row["cpu_seconds"]
         total["peak"] = max(total["peak"], row["peak_memory_mib"])

@@ -87,15 +87,15 @@ def _heads(
     notes = (words.UNPRINTED,) if names_paper else ()
     for where, ask in columns:
         # A column is named by its scenario and setting, and by what it asks for, each only if columns differ in it.
-        place, difference = parts.place_name(numbers, settings["columns"], where), parts.difference(ask, asks)
+        place, distinction = parts.place_name(numbers, settings["columns"], where), parts.distinction(ask, asks)
         whole = f"{group} = {place}" if group else place
-        name = f"{whole}, {difference}" if several and difference else difference or whole
+        name = f"{whole}, {distinction}" if several and distinction else distinction or whole
         if (where, ask) in with_paper:
-            heads += parts.beside(name)
+            heads += parts.heads_with_paper(name)
         elif with_paper:
             heads.append(Head("ours", name, notes))
-        elif difference:
-            heads.append(Head(difference, whole if several else "", notes))
+        elif distinction:
+            heads.append(Head(distinction, whole if several else "", notes))
         else:
             heads.append(Head(place, group, notes))
     return heads

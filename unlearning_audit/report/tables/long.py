@@ -63,7 +63,7 @@ def _heads(ask: Ask, asks: list[Ask], *, beside: bool, names_paper: bool) -> lis
 
     ``names_paper``: whether the study names a paper's table; a quantity that it does not print then has a footnote.
     """
-    name = cells.difference(ask, asks) or naming.meaning(ask.metric).display_name
+    name = cells.distinction(ask, asks) or naming.meaning(ask.metric).display_name
     if beside:
-        return cells.beside(name)
+        return cells.heads_with_paper(name)
     return [Head(name, notes=(words.UNPRINTED,) if names_paper else ())]

@@ -105,7 +105,7 @@ def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
     return cell.low - rounding <= printed.value <= cell.high + rounding
 
 
-def places(rows: list[dict[str, Any]], case: dict[str, Any] | None, cell: Cell) -> int:
+def most_decimals(rows: list[dict[str, Any]], case: dict[str, Any] | None, cell: Cell) -> int:
     """Return the most decimals with which ``rows`` print what ``cell`` measures in ``case``."""
     values = [row["value"] for row in rows if case and row["metric"] == _name(case, cell)]
     return max((decimals(value) for value in values if math.isfinite(value)), default=0)

@@ -85,7 +85,7 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     settings = order["table"]
     # Methods are ranked by the first metric, attack and rows that the study names.
     (metric, *_), (attack, *_), (rows, *_) = (cells.listed(settings[name]) for name in ("metric", "attack", "where"))
-    ask = cells.Ask(metric, attack, cells.place(rows))
+    ask = cells.Ask(metric, attack, cells.pairs_of(rows))
     ranked = [rank(numbers, place, *ask) for place in lookup.places(numbers.cases)]
     names = [cells.place_name(numbers, settings["columns"], ranking.place) for ranking in ranked]
     # (i, j) with j < i → τ between two rankings; τ is symmetric, and there is none of a ranking with itself.

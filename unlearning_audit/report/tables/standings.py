@@ -8,7 +8,9 @@ from unlearning_audit.report.tables import Cell, Entry, Head, Line, Sheet, inter
 from unlearning_audit.stats import decide
 from unlearning_audit.store import cells
 
+#: End of the name of a tuned method's copy at its published setting.
 SUFFIX = "_published"
+#: Verdicts on methods of no use.
 USELESS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
 
 

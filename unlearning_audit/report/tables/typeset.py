@@ -10,6 +10,7 @@ from typing import Any
 from unlearning_audit.report import naming, words
 from unlearning_audit.report.lookup import Cell
 
+#: Flags: markers of a method that stand beside its name or number.
 FAILED = "‡"
 DIVERGED = "¶"
 UNCHANGED = "†"
@@ -17,6 +18,7 @@ BROKEN = "§"
 
 #: Value of a number of decimals that means two significant digits of each value.
 SIGNIFICANT = -2
+#: Flag → the sentence that explains it below a table.
 FLAGS = {
     FAILED: "failed: the method raised an error, so there is nothing to measure.",
     DIVERGED: "model damaged: its models diverged, so there is nothing to measure.",
@@ -30,7 +32,9 @@ BEYOND = (
 )
 
 
+#: Unit → how many of the smallest unit of its kind (s, MiB) it is.
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "MiB": 1.0, "GiB": 1024.0}
+#: The number with which a cell's text begins, and its unit.
 LEADING = re.compile(rf"[<×]? ?(−?(?:\d[\d,]*\.?\d*(?:e[−+]?\d+)?|∞))(?: ({'|'.join(UNITS)})\b)?")
 #: A number in a sentence.
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")

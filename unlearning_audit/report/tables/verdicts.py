@@ -17,6 +17,7 @@ from unlearning_audit.stats import decide
 SEEDS_LABEL = "mean confidence, {}"
 #: How a clause of a note begins that names a plan.
 PLANNED = ("if the method is like retraining", "if its distance is")
+#: The first heads of the table of verdicts.
 HEADS = ("verdict", "removed", "distance", "factor", "by")
 
 
@@ -128,7 +129,7 @@ def _distance(distance: dict[str, Any] | None) -> tuple[Entry, Entry]:
     the cell that fits the metric's scale has text; without a distance, the first cell is "—"."""
     if distance is None:
         return Entry("—"), Entry("")
-    text = interval(decisions.size(distance), decisions.digits(distance))
+    text = interval(decisions.displayed(distance), decisions.decimals_of(distance))
     notes = (distance["note"],) if distance["note"] else ()
     if distance["scale"] == "difference":
         return Entry(text, notes), Entry("")
@@ -200,7 +201,7 @@ def _plans(plans: dict[tuple[str, float], dict[str, Any]]) -> tuple[Entry, ...]:
     return tuple(map(Entry, (
         naming.count(int(today["units"]), today["unit"].removesuffix("s")), f"{today['models']:g}",
         f"{today['samples']:g}" if today["samples"] else "",
-        "" if math.isnan(margin) else number(margin, decisions.places(margin)), *resolved,
+        "" if math.isnan(margin) else number(margin, decisions.decimals_of_margin(margin)), *resolved,
     )))  # fmt: skip
 
 
