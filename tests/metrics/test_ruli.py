@@ -312,8 +312,8 @@ def test_every_question_is_asked_of_its_own_models(plain):
         assert covers(row, ndtr(distance / math.sqrt(2)), 0.1), (attack, name, row)
         assert row.n == 180
     assert {setting for _, metric, setting in table if not metric.endswith("_roc")} == {""}
-    curve = [setting for _, metric, setting in table if metric == "efficacy_roc"]
-    assert curve == [f"rate={rate:g}" for rate in ruli.CURVE]
+    curve = [(metric, setting) for _, metric, setting in table if metric.endswith("_roc")]
+    assert sorted(curve) == sorted((f"{name}_roc", f"rate={rate:g}") for name in ruli.CURVES for rate in ruli.CURVE)
     assert table["ruli", "privacy_roc", "rate=0.05"].value == table["ruli", "privacy_tpr_at_5pct_fpr", ""].value
 
 
