@@ -6,7 +6,7 @@ import importlib
 import pytest
 
 #: Modules with examples.
-MODULES = ("stats.decide", "stats.intervals", "stats.logits", "stats.ranks", "stats.records", "stats.roc")
+MODULES = ["report.lookup", *map("stats.{}".format, ("decide", "intervals", "logits", "ranks", "records", "roc"))]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -141,7 +141,7 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
                 impossible.append(f"{row.attack}: {row.note}")
             elif name:
                 access_of[row.attack] = f"logits, and shadow models {form}" if form else "logits of every sample"
-        impossible += [lookup.failed(failure) for failure in numbers.failures(case) if not failure.whole]
+        impossible += [lookup.sentence_of(failure) for failure in numbers.failures(case) if not failure.whole]
     if access_of and all(access.endswith("from the result files") for access in access_of.values()):
         # A score and an attack are the same if four letters agree: gradnorm is gradient_norm.
         starts = {score[:4] for score in access_of}

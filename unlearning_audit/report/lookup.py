@@ -26,7 +26,8 @@ class Cell:
     """One number (``value``) with its 95 % interval, the count ``n`` over which it is a mean, and a note.
 
     ``flag`` is one of `words.LOST` if the method failed or diverged, "unchanged" if it changed nothing, or "". Without
-    a number, ``value`` is NaN and ``note`` says why.
+    a number, ``value`` is NaN and ``note`` says why; such a cell has no ``metric``, unless a row has the value NaN.
+    ``where`` are the fields that select the row.
     """
 
     value: float
@@ -51,15 +52,19 @@ class Cell:
 
 
 def finite(value: object) -> object:
-    """Return nested records with None in place of NaN, which JSON does not have."""
+    """Return nested records with None in place of NaN and infinity, which JSON does not have.
+
+    >>> finite({"margin": 0.1, "distances": [float("nan"), float("inf")]})
+    {'margin': 0.1, 'distances': [None, None]}
+    """
     if isinstance(value, dict):
         return {name: finite(part) for name, part in value.items()}
     if isinstance(value, list):
         return [finite(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def failed(failure: Failure) -> str:
+def sentence_of(failure: Failure) -> str:
     """Return which attack or metric failed, and why; if the model or the method failed as a whole, only why."""
     reason = failure.sentence or "no reason given"
     name = f"attack {failure.name}" if failure.kind == "attack" else failure.name
@@ -67,15 +72,16 @@ def failed(failure: Failure) -> str:
 
 
 def missing(why: str, flag: str = "") -> Cell:
-    """Return a cell without a number, with the reason (``why``). ``flag``: the word for a method that failed or
-    diverged, or ""."""
+    """Return an empty cell (one without a number) with the reason, ``why``. ``flag``: the word for a method that failed
+    or diverged, or ""."""
     return Cell(math.nan, note=why, flag=flag)
 
 
 class Numbers:
     """The rows of a study, found by case: one method in one scenario and setting.
 
-    ``cases`` are mappings with scenario, setting, axes, protocol and method, in study order.
+    ``cases`` are mappings with scenario, setting, axes, protocol and method, in study order; those of a figure have the
+    paths of the ``files`` that it draws, too.
     """
 
     def __init__(self, records: list[Record], cases: list[dict[str, Any]]) -> None:
@@ -128,7 +134,7 @@ class Numbers:
     def failure(self, case: dict[str, Any]) -> str:
         """Return why a case has no numbers at all, because its method failed or its models diverged; "" if neither
         happened. Failures of single attacks and metrics are not considered."""
-        return next((failed(entry) for entry in self.failures(case) if entry.whole), "")
+        return next((sentence_of(entry) for entry in self.failures(case) if entry.whole), "")
 
     def lost(self, case: dict[str, Any] | None) -> str:
         """Return the word of `words.LOST` that replaces the numbers of a case whose method failed or diverged; "" for
@@ -171,14 +177,14 @@ class Numbers:
         rows = self.of_metric(case, metric)
         if not rows:
             absent = f"protocol {case['protocol']} gives no {naming.meaning(metric).display_name}"
-            return missing("; ".join(map(failed, failures)) or absent)
+            return missing("; ".join(map(sentence_of, failures)) or absent)
         names = list(dict.fromkeys(row.attack for row in rows))
         preferred = ("", *naming.meaning(metric).attacks, *naming.preferred_attacks())
         adversary = attack or next(name for name in (*preferred, *names) if name in names)
         rows = [row for row in rows if row.attack == adversary]
         if not rows:
             name, *_ = adversary.split("/")  # without the form, as in "kde/trained"
-            why = (failed(failure) for failure in failures if (failure.kind, failure.name) == ("attack", name))
+            why = (sentence_of(failure) for failure in failures if (failure.kind, failure.name) == ("attack", name))
             return missing(next(why, f"there is no attack {attack} here, only {', '.join(names)}"))
         first, *more = places = list(dict.fromkeys(row.place for row in rows))  # the fields that select each row
         where = where or (() if more else first)
@@ -205,7 +211,8 @@ class Numbers:
     def models(self, case: dict[str, Any], metric: str, attack: str = "") -> list[float]:
         """Return the value of a metric for each model of a case, ordered by the model's number.
 
-        Without ``attack``, the first attack that has values of single models is taken.
+        Without ``attack``, the first attack that has values of single models is taken. [] if no attack has any. A value
+        may be NaN.
         """
         rows = [(row.model, row) for row in self.of_metric(case, metric) if row.model is not None]
         attack = attack or next((row.attack for _, row in rows), "")

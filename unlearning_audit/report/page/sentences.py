@@ -24,7 +24,7 @@ class Check(NamedTuple):
     Parameters
     ----------
     value
-        The number on which the statement rests; "" if the check was not made.
+        The distance on which the statement rests, with its interval; "" if there is no distance.
     text
         What follows from the number.
     tone
@@ -37,8 +37,8 @@ class Check(NamedTuple):
 
 
 class State(NamedTuple):
-    """Whether the checks of a scenario passed: a ``sign``, its ``words``, the reason in a ``sentence``, and the
-    ``tone``."""
+    """Whether the checks of a scenario passed: a ``sign`` (`words.OK` if they did, else a dash), a few ``words``, the
+    reason in a ``sentence``, and the ``tone``, "good", "bad" or "" (open)."""
 
     sign: str
     words: str
@@ -53,10 +53,10 @@ def checks(judged: Judged) -> dict[str, Check]:
 
 
 def state(judged: Judged) -> State:
-    """Return whether the checks of one scenario and setting passed, with a sign, a reason and a sentence.
+    """Return whether the checks of one scenario and setting passed, with the reason.
 
     There are three checks: retraining is like retraining, two groups of retrained models agree, and doing nothing is
-    detected. A check has the tone "good" (passed), "bad" (failed) or "" (open), and no value if it was not made.
+    detected. A check has the tone "good" (passed), "bad" (failed) or "" (open).
     """
     perfect, agree, detected = checks(judged).values()
     differ, nothing = words.REASONS[decide.YARDSTICKS_DISAGREE], words.REASONS[decide.NOTHING_TO_FIND]
@@ -79,7 +79,7 @@ def wrong(numbers: Numbers, case: dict[str, Any]) -> list[str]:
     name = naming.method(case["method"])
     if failure := numbers.failure(case):
         return [f"{name} failed: {failure}"]
-    faults = [*map(lookup.failed, numbers.failures(case)), *numbers.noted(case, "doubt")]
+    faults = [*map(lookup.sentence_of, numbers.failures(case)), *numbers.noted(case, "doubt")]
     unchanged = [f"{name} returned exactly the models it was given"] if numbers.unchanged(case) else []
     return [*(f"{name}: {fault}" for fault in faults), *unchanged]
 

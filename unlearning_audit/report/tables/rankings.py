@@ -19,7 +19,8 @@ Place = tuple[str, str]
 
 
 class Ranking(NamedTuple):
-    """The values of methods in one scenario and setting; a higher value is better."""
+    """The ``values`` of methods by one metric in one scenario and setting (``place``), transformed so that a higher
+    value is better (`goodness`)."""
 
     place: Place
     values: dict[str, float]
@@ -33,7 +34,7 @@ def rank(numbers: Numbers, place: Place, metric: str, attack: str = "", rows: lo
     Parameters
     ----------
     attack
-        The attack whose numbers rank, for metrics that have a number for each attack.
+        The attack whose numbers rank, for metrics that have a number for each attack; "" for the preferred one.
     rows
         The fields that select one of the metric's rows, such as the role of samples, as (name, value) pairs.
     """
