@@ -54,7 +54,7 @@ def study(tmp_path, monkeypatch):
 
 def evaluation(**files):
     defaults = {
-        "data_file": "data.npz", "splits": ["splits0.npz", "splits1.npz"], "scores_file": "scores.parquet",
+        "data_file": "data.npz", "membership_files": ["splits0.npz", "splits1.npz"], "scores_file": "scores.parquet",
         "originals": ORIGINALS, "unlearned_files": UNLEARNED,
         "signal_files": {path: [path.replace(".npz", "-readings.npz")] for path in ORIGINALS + UNLEARNED},
     }  # fmt: skip

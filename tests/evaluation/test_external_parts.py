@@ -37,7 +37,7 @@ def changed(name: str, models: slice, samples: list[int]):
     ],
 )
 def test_why_models_are_no_swapped_pairs(member, why):
-    reason = population(member).unpaired
+    reason = population(member).why_unpaired
     assert reason.startswith(why)
     assert bool(reason) == bool(why)
 

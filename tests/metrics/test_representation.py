@@ -55,7 +55,7 @@ class World:
 
     def evaluation(self, unlearned, originals, retrained=None, control=None):
         whole, splits = (str(self.folder / f"{name}.npz") for name in ("data", "splits"))
-        references = {"retrained_files": retrained, "control_files": control, "hidden": self.hidden}
+        references = {"retrained_files": retrained, "control_files": control, "feature_files": self.hidden}
         return Evaluation(whole, [splits], originals, unlearned, **references)
 
     def rows(self, *files):

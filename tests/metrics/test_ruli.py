@@ -369,7 +369,7 @@ def test_two_kinds_of_targets_are_read_apart(tmp_path):
 def test_an_audit_needs_shadow_models(plain):
     folder, files = plain
     evaluation = folder.evaluation(files["original"][:1], files["leaky"][:1], files["retrain"][:1])
-    evaluation.splits = evaluation.splits[:1]
+    evaluation.membership_files = evaluation.membership_files[:1]
     with pytest.raises(ValueError, match="there are no shadow models; draw them by protocol ruli"):
         rows(evaluation)
     assert ruli.effects(evaluation, ruli.Options()) == {}

@@ -21,8 +21,8 @@ def components(**settings):
     return of
 
 
-def only(design, events=1e9, of_samples=False, **values):
-    return Components(**dict.fromkeys(PARTS, 0.0) | values, design=design, events=events, of_samples=of_samples)
+def only(design, dof=1e9, of_samples=False, **values):
+    return Components(**dict.fromkeys(PARTS, 0.0) | values, design=design, dof_samples=dof, of_samples=of_samples)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_components_by_hand(models, units, design, expected):
     of = components(models=models, units=units, design=design)
     np.testing.assert_allclose([getattr(of, name) for name in PARTS], expected)
     assert (of.design, of.of_samples) == (Design(*design), False)
-    np.testing.assert_allclose(of.events, 2 * 0.25**2 / (0.3**4 + 0.4**4))
+    np.testing.assert_allclose(of.dof_samples, 2 * 0.25**2 / (0.3**4 + 0.4**4))
 
 
 def test_the_error_of_a_larger_study_by_hand():
@@ -63,12 +63,12 @@ def test_a_larger_study_has_whole_pairs_models_and_samples():
 
 def test_a_half_width_of_samples_alone_has_their_degrees_of_freedom():
     design = Design(2, 1.0, 2.0, 10)
-    of = only(design, events=5, of_samples=True, pair=9.0, pair_noise=2.0, model=9.0, model_noise=4.0, sample=3.0)
+    of = only(design, dof=5, of_samples=True, pair=9.0, pair_noise=2.0, model=9.0, model_noise=4.0, sample=3.0)
     for samples, dof, level in ((10, 5, 0.8), (30, 15, 0.95), (1, 1, 0.95)):
         error = np.sqrt((3 + 2 / 2 + 4 / 4) / samples)
         width = resolution.half_width(components=of, design=replace(design, samples=samples), level=level)
         np.testing.assert_allclose(width, special.stdtrit(dof, (1 + level) / 2) * error)
-    unknown = only(Design(2, 1.0, 2.0, 0), events=2, of_samples=True, sample=4.0)
+    unknown = only(Design(2, 1.0, 2.0, 0), dof=2, of_samples=True, sample=4.0)
     width = resolution.half_width(components=unknown, design=Design(2, 1.0, 2.0, 3))
     np.testing.assert_allclose(width, special.stdtrit(6, 0.975) * np.sqrt(4 / 3))
 
@@ -107,7 +107,7 @@ MIXED = {"pair": 0.5, "pair_noise": 6.0, "model": 0.6, "model_noise": 20.0, "sam
 def test_a_half_width_is_the_mean_over_estimated_variances(models, units, scale):
     """As `paired.Distances` computes it from variances that are χ² around the truth; 20,000 draws of them."""
     design = Design(3, 2.0, models, 20)
-    of = only(design, events=30, **MIXED | {scale: 3 * MIXED[scale]})
+    of = only(design, dof=30, **MIXED | {scale: 3 * MIXED[scale]})
     sample, crossed = of.sample / 20, of.pair_noise / 60
     noise, model, pair = of.model_noise / (60 * models), of.model / (3 * models), of.pair / 3
     dofs = (6 if models > 1 else 5), 2

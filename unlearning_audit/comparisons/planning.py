@@ -185,7 +185,7 @@ def seed_rows(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, 
             today = Design(units=originals, splits=1.0, models=models / originals, samples=0)
             pair, model = spreads[training].value ** 2, spreads[unlearning].value ** 2 + of_retrained.value**2
             # There is no noise of samples: the variances of pairs and of models are the only components.
-            components = Components(pair, 0.0, model, 0.0, sample=0.0, design=today, events=1.0)
+            components = Components(pair, 0.0, model, 0.0, sample=0.0, design=today, dof_samples=1.0)
             place = {"metric": metric, "method": method, "attack": "", "unit": TRAINING_SEEDS}
             plans.append(_row(place, components, TODAY, 1.0, today))
             for part in (PAIRS, MODELS):
@@ -317,7 +317,7 @@ def forecast(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
     splits = 2.0 if today["unit"] == "pairs" else 1.0
     design = Design(round(today["units"]), splits, today["models"], round(today["samples"]))
     variances = {name: today[name] for name in resolution.COMPONENTS}
-    components = Components(**variances, design=design, events=float(max(design.samples, 1)))
+    components = Components(**variances, design=design, dof_samples=float(max(design.samples, 1)))
     # More pairs bring as many distinct samples as the rows say, interpolated in the logarithm of the number of pairs.
     # Fewer pairs bring samples in proportion.
     sizes = sorted((row["times"], row["samples"]) for row in rows if row["what"] in (TODAY, PAIRS))

@@ -25,19 +25,19 @@ class Cohort:
     ----------
     data_file
         The file of samples (`Data`).
-    splits
+    membership_files
         The memberships, one file for each batch.
     signal_files
         File of logits → files of other signals of the same models.
-    hidden
+    feature_files
         File of logits → the file of their last hidden layer (`Features`).
     """
 
     data_file: str
-    splits: list[str]
+    membership_files: list[str]
     _: KW_ONLY
     signal_files: dict[str, list[str]] = field(default_factory=dict)
-    hidden: dict[str, str] = field(default_factory=dict)
+    feature_files: dict[str, str] = field(default_factory=dict)
     _read: dict[tuple[str, ...], Outputs] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -48,7 +48,7 @@ class Cohort:
     @cached_property
     def batches(self) -> list[Membership]:
         """Return the memberships of each batch."""
-        return [Membership.read(path, samples=len(self.data.y)) for path in self.splits]
+        return [Membership.read(path, samples=len(self.data.y)) for path in self.membership_files]
 
     @cached_property
     def membership(self) -> Membership:
@@ -64,9 +64,9 @@ class Cohort:
         """Yield the last hidden layer of the target models whose logits are in ``files``, one batch after the other.
         Raises ArtifactError if it was not computed, and NoAnswerError where there are no models."""
         for path, membership in zip(files, self.batches, strict=True):
-            if path not in self.hidden:
+            if path not in self.feature_files:
                 raise ArtifactError(f"{path}: the last hidden layer of these models was not read; {DECLARE}")
-            yield Features.read(self.hidden[path], models=int((~membership.shadow).sum()))
+            yield Features.read(self.feature_files[path], models=int((~membership.shadow).sum()))
 
     @cached_property
     def labels(self) -> np.ndarray:

@@ -157,7 +157,7 @@ class Effect(Stored):
         return {**values, "names": names, "influence": influence, "rule": DecisionRule(**json.loads(values["rule"]))}
 
     def without(self, models: Sequence[int]) -> "Effect":
-        """Return the effect without the models at the positions ``models``, such as copies of another model."""
+        """Return the effect without the models at the positions ``models``, such as duplicates of another model."""
         others = np.setdiff1d(np.arange(len(self.unit)), models)
         columns = {name: getattr(self, name)[:, others] for name in ("value", "influence", "imagined")}
         latent = None if self.latent is None else self.latent[others]
@@ -165,7 +165,8 @@ class Effect(Stored):
 
     @property
     def varies(self) -> bool:
-        """Return whether there are several models, or influences of samples, to show how the numbers vary."""
+        """Return whether there are several models, or influences of real or imaginary samples, to show how the numbers
+        vary."""
         return len(self.unit) > 1 or bool(self.influence.any() or self.imagined.any())
 
     @property

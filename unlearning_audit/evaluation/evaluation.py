@@ -47,15 +47,16 @@ class Evaluation(Cohort):
     ----------
     data_file
         The file of samples (`Data`).
-    splits
+    membership_files
         The files of memberships, one for each batch of models. The batches of models that were trained here also have
         the adversary's shadow models.
     originals, unlearned_files
-        The files of logits before unlearning, and those after it: one for each batch, in the order of ``splits``.
+        The files of logits before unlearning, and those after it: one for each batch, in the order of
+        ``membership_files``.
     signal_files
         File of logits → files of other signals of the same models, such as their gradients.
-    hidden
-        File of logits → the file of the models' last hidden layer.
+    feature_files
+        File of logits → the file of the models' last hidden layer (`Features`).
     imported
         Whether the models are imported, so that ``others`` holds all that they are compared with.
     others
@@ -69,7 +70,7 @@ class Evaluation(Cohort):
     control_files
         The logits of other retrained models, which are independent of those in ``retrained_files``.
     selection_file
-        The decisions by which target samples were chosen (`Selection`).
+        How strongly models memorise each sample (`Selection`), by which target samples were chosen.
     relearned_files
         The answers of the audited models after relearning.
     generated_files
@@ -159,11 +160,11 @@ class Evaluation(Cohort):
         return [NO_HELDOUT] if self.imported and not self.membership.heldout.any() else []
 
     @cached_property
-    def copies(self) -> list[int]:
+    def duplicates(self) -> list[int]:
         """Return the numbers of imported models that are nearly identical to an earlier one, as if a file was saved
         twice. [] for models that were trained here, and where only scores are published."""
         imported_logits = self.imported and self.published is None
-        return sorted({copy for _, copy in likeness.twins(self.audited.sample_logits)}) if imported_logits else []
+        return sorted({later for _, later in likeness.twins(self.audited.sample_logits)}) if imported_logits else []
 
     @property
     def fair(self) -> bool:
@@ -180,10 +181,10 @@ class Evaluation(Cohort):
         audited = (self.membership.forget | self.membership.heldout).any(axis=0)
         # Samples that are not canaries.
         without_coin = audited if self.membership.pair is None else audited & (self.membership.pair < 0)
-        return not without_coin.any() or not self.unpaired or self.design in FAIR
+        return not without_coin.any() or not self.why_unpaired or self.design in FAIR
 
     @property
-    def unpaired(self) -> str:
+    def why_unpaired(self) -> str:
         """Return why imported models are not pairs of swapped splits (Tu, Hu & Ma 2024, §3.3); "" if they are, and for
         models that were trained here.
 
@@ -210,17 +211,17 @@ class Evaluation(Cohort):
         """Return a metric's ``effects``, name → effect, as verdicts use them.
 
         Without a random draw of samples, retrained models replace the value that theory predicts. Imported models are
-        not paired by their originals, because nobody knows which originals they come from. Copies of a model are left
-        out, but not from effects of groups of models.
+        not paired by their originals, because nobody knows which originals they come from. Duplicates of a model are
+        left out, but not from effects of groups of models.
         """
         adapted = {}
         for name, effect in effects.items():
             rule = effect.rule if self.fair else effect.rule.without_draw()
             adapted[name] = replace(effect, partners=not self.imported, rule=rule)
             # An effect without one entry per model is one of groups of models. It stays whole, because it is unknown
-            # which group contains a copy.
-            if self.copies and len(effect.unit) == len(self.membership.seed):
-                adapted[name] = adapted[name].without(self.copies)
+            # which group contains a duplicate.
+            if self.duplicates and len(effect.unit) == len(self.membership.seed):
+                adapted[name] = adapted[name].without(self.duplicates)
         return adapted
 
     # ------------------------------------------------------------ models that the audited ones are compared with
@@ -273,7 +274,7 @@ class Evaluation(Cohort):
                 raise ValueError(f"the models of {name}/ have other forget sets than those of target/")
         return self.audited, retrain, control
 
-    def sides(self) -> tuple[dict[str, Group | None], dict[str, Group | None]]:
+    def defender_and_adversary(self) -> tuple[dict[str, Group | None], dict[str, Group | None]]:
         """Return two dicts: of the defender's (audited) models and of the adversary's (shadow) models.
 
         Both map "original", "unlearned" and "retrained" to models. Only "retrained" may be None: if there are no
@@ -308,7 +309,8 @@ class Evaluation(Cohort):
 
     @cached_property
     def selection(self) -> Selection | None:
-        """Return the decisions by which the target samples were chosen, or None if all samples are targets."""
+        """Return how strongly models memorise each sample, by which the target samples were chosen; None if they were
+        chosen without it."""
         return Selection.read(self.selection_file, samples=len(self.data.y)) if self.selection_file else None
 
     @cached_property

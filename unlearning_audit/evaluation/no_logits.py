@@ -2,7 +2,7 @@
 
 import numpy as np
 
-#: The largest number of samples that are examined.
+#: About how many samples are examined, always fewer than twice as many.
 SAMPLES = 2000
 
 #: Rounded or noisy probabilities lie between −SLACK and 1 + SLACK, except for a share OUTSIDE of them.
@@ -11,8 +11,8 @@ SLACK, OUTSIDE = 0.1, 0.02
 #: Sums over the classes have a smaller standard deviation than this between samples.
 CONSTANT = 0.06
 
-#: The mean sum of rounded or shifted probabilities differs from 1 by less than TOTAL, and some model assigns more than
-#: SURE.
+#: The mean sum of rounded or shifted probabilities differs from 1 by less than TOTAL, and the largest of them exceeds
+#: the smallest by more than SURE.
 TOTAL, SURE = 0.25, 0.2
 
 #: The sum of exact probabilities differs from 1 by less than this.

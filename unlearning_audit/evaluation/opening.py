@@ -34,8 +34,8 @@ def imported_evaluation(names: list[str], files: list[str], **further: Any) -> E
             unread.append(f"{error}; nothing is compared with it")
     audited = groups.pop("target")
     return Evaluation(
-        audited.cohort.data_file, audited.cohort.splits, originals=[], unlearned_files=audited.files, imported=True,
-        others=groups, unread=list(dict.fromkeys(unread)), **further,
+        audited.cohort.data_file, audited.cohort.membership_files, originals=[], unlearned_files=audited.files,
+        imported=True, others=groups, unread=list(dict.fromkeys(unread)), **further,
     )  # fmt: skip
 
 
@@ -66,12 +66,12 @@ def evaluation_of(settings: dict[str, Any], **files: Any) -> Evaluation:
         logits |= {name: files.get(name, []) for name in ("retrained", "control")}
         # For each population, its files of logits, and those of its signals: none if the study does not compute these.
         signals = [(paths, files.get(f"{name}_readings", [])) for name, paths in logits.items()]
-        hidden: dict[str, str] = {}  # file of logits → file of the last hidden layer, if the study computes this
+        feature_files: dict[str, str] = {}  # file of logits → file of the last hidden layer, if the study computes this
         for name, paths in logits.items():
-            hidden |= zip(paths, files.get(f"{name}_features", []), strict=False)
+            feature_files |= zip(paths, files.get(f"{name}_features", []), strict=False)
         evaluation = Evaluation(
             files["data"], files["splits"], files["originals"], files["unlearned"], signal_files=by_logits(*signals),
-            hidden=hidden, **{f"{name}_file": files[name][0] for name in SINGLE if name in files},
+            feature_files=feature_files, **{f"{name}_file": files[name][0] for name in SINGLE if name in files},
             **{f"{name}_files": files[name] for name in SEVERAL if name in files},
         )  # fmt: skip
     evaluation.seed = settings.get("seed", evaluation.seed)

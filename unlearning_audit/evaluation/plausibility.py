@@ -63,20 +63,20 @@ def _wrong_columns(population: Group) -> str:
     """
     retained = population.membership.retain
     rows = retained if retained.any() else ~population.membership.forget
-    most = _counts(population, population.logits().argmax(axis=-1), rows)
-    least = _counts(population, population.logits().argmin(axis=-1), rows)
-    if np.count_nonzero(most.sum(axis=1)) <= 2:  # no more than two labels occur
+    by_largest = _counts(population, population.logits().argmax(axis=-1), rows)
+    by_smallest = _counts(population, population.logits().argmin(axis=-1), rows)
+    if np.count_nonzero(by_largest.sum(axis=1)) <= 2:  # no more than two labels occur
         return ""
-    given = np.arange(len(most))  # the column of each label, if the order is right
-    _, best = linear_sum_assignment(_rates(most), maximize=True)  # the column that fits each label best
-    if _far_better(most, best, than=most):
+    given = np.arange(len(by_largest))  # the column of each label, if the order is right
+    _, best = linear_sum_assignment(_rates(by_largest), maximize=True)  # the column that fits each label best
+    if _far_better(by_largest, best, than=by_largest):
         moved = [f"class {label} by column {column}" for label, column in enumerate(best) if label != column]
         more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
         return (
             f"labels numbers the classes otherwise than the columns of the logits of {{names}}: {', '.join(moved[:3])}"
             f"{more}; give logits[..., {best.tolist()}]"
         )
-    if _far_better(least, given, than=most):
+    if _far_better(by_smallest, given, than=by_largest):
         return (
             "the logits of {names} have the wrong sign: most labels have the smallest one, not the largest; give "
             "-logits, if these are losses"

@@ -34,7 +34,7 @@ class Published(Stored):
     retain
         bool [models, samples]: kept.
     test
-        bool [samples]: samples of another kind.
+        bool [samples]: the test part, samples that are neither forgotten, held out nor retained.
     samples
         str [samples]: the names of the samples.
     attacks

@@ -76,8 +76,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     def audited() -> list[Row]:
         """Return the rows of the audit of the target models of ``evaluation``. Raises ValueError where no coin decided
         which of two samples is forgotten."""
-        # Models without canaries have coins if they are swapped pairs; ``unpaired`` says why imported ones are not.
-        if evaluation.membership.pair is None and evaluation.unpaired:
+        # Models without canaries have coins if they are swapped pairs; ``why_unpaired`` says why imported ones are not.
+        if evaluation.membership.pair is None and evaluation.why_unpaired:
             raise ValueError("there is no pair.npy that says which canaries a coin chose from")
         return audit(evaluation, evaluation.membership[evaluation.target], options.delta)
 

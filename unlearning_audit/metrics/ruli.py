@@ -227,7 +227,7 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
 
 def populations(evaluation: Evaluation, columns: np.ndarray) -> tuple[Population, Population]:
     """Return φ and memberships of the targets, and of the shadow models, on the samples ``columns`` bool [samples]."""
-    targets, shadows = evaluation.sides()
+    targets, shadows = evaluation.defender_and_adversary()
     return population(targets, columns), population(shadows, columns)
 
 

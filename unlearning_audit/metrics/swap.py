@@ -184,7 +184,7 @@ def rows_of_scores(
     no rows of single pairs. In place of a missing Q, a row gives the reason. Without scores, only rows with reasons are
     returned.
     """
-    why_no_q = evaluation.unpaired
+    why_no_q = evaluation.why_unpaired
     if not why_no_q and evaluation.imported and not evaluation.scores:
         why_no_q = "no attack could be asked"
     sets, reasons = ({}, [no_value("q", why_no_q, attack="adaptive")]) if why_no_q else adversaries(evaluation)

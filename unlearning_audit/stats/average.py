@@ -43,7 +43,8 @@ def _mean_layer(layers: list[Layer]) -> Layer:
     """Return the covariance of the mean over S independent audits, from the ``layers`` of the audits: their covariances
     over models, or over units.
 
-    The degrees of freedom are the fewest above 0; 0 if no audit knows them.
+    The degrees of freedom are the fewest above 0; 0 if no audit knows them. A part that is known in an audit counts as
+    estimated.
     """
     square = len(layers) ** 2  # S²
     return Layer(

@@ -19,6 +19,7 @@ from unlearning_audit.stats.shapes import Float, Int, Matrix, OfModels
 OfSplits = Float[np.ndarray, "splits"]
 UnitOfSplits = Int[np.ndarray, "splits"]
 
+#: Draws of a bootstrap if a study does not say how many.
 DRAWS = 4000
 ONE_MODEL = "one model: the interval covers samples only"
 
@@ -248,10 +249,10 @@ def weighted_mean(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | Non
     with np.errstate(divide="ignore", invalid="ignore"):
         # How much of each standard deviation between models is not noise of samples. The influences of samples contain
         # this noise already, so the covariance between models is reduced. Its degrees of freedom are those of ``raw``.
-        signal = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
+        beyond = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
     raw = crossed.models * (share**2 / crossed.count).sum()
     units = None if unit is None else _units(crossed, share, unit)
-    return Reading(crossed.value @ share, influence, raw * signal[:, None] * signal, raw, crossed.dof, units)
+    return Reading(crossed.value @ share, influence, raw * beyond[:, None] * beyond, raw, crossed.dof, units)
 
 
 def mean(

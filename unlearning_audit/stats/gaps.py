@@ -72,14 +72,14 @@ class Gaps:
         covariances = self.numbers.influence @ self.numbers.influence.T, self.numbers.models.between
         roots = [simultaneous.root(covariance) for covariance in covariances]
         # Of each standard deviation between models, only the share that is not noise of samples counts.
-        signal = self.spread.signal if self.numbers.models.dof else np.zeros(len(self.value))
+        beyond_noise = self.spread.beyond_noise if self.numbers.models.dof else np.zeros(len(self.value))
         over_samples, over_models = (((root[self.first] - root[self.second]) ** 2).sum(axis=1) for root in roots)
         # Of each difference, float64 [K]; draws of it are divided by its root.
-        variance = over_samples + signal**2 * over_models
+        variance = over_samples + beyond_noise**2 * over_models
         with np.errstate(divide="ignore"):
             scale = np.where(variance > 0, 1 / np.sqrt(variance), 0.0)
         of_samples, of_models = (root @ rng.standard_normal((len(root), draws)) for root in roots)
-        return Draws(of_samples, of_models, scale, signal * scale)
+        return Draws(of_samples, of_models, scale, beyond_noise * scale)
 
 
 @dataclass(frozen=True)

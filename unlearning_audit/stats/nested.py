@@ -9,6 +9,7 @@ from unlearning_audit.stats.shapes import Float, OfModels
 
 SINGLE = "no original has two models: what unlearning varies by cannot be separated from what training varies by"
 ALONE = "all models came from one original: what training varies by is not shown"
+#: The probabilities below the two limits of an interval.
 TAILS = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
 
 
@@ -57,12 +58,12 @@ def deviations(*, value: Float[np.ndarray, "models"], original: OfModels) -> tup
     between = float((count * (means - value.mean()) ** 2).sum() / (originals - 1))
     n0 = float((n - (count**2).sum() / n) / (originals - 1))
     # Estimates of n₀·σ²: the value, then its limits.
-    squares = between - within, *_limits(between, within, upper=originals - 1, lower=n - originals)
+    squares = between - within, *_limits(between, within, dof_between=originals - 1, dof_within=n - originals)
     deviation, low, high = (float(np.sqrt(max(square / n0, 0.0))) for square in squares)
     return Estimate(deviation, low, high, originals), unlearning
 
 
-def _limits(between: float, within: float, upper: int, lower: int) -> tuple[float, float]:
+def _limits(between: float, within: float, dof_between: int, dof_within: int) -> tuple[float, float]:
     """Return the 95 % limits of the expected difference ``between`` − ``within`` of two mean squares.
 
     The formula and the other names are those of Ting et al. (1990): G₁ and H₁ are factors of ``between`` alone, G₂ and
@@ -70,15 +71,15 @@ def _limits(between: float, within: float, upper: int, lower: int) -> tuple[floa
 
     Parameters
     ----------
-    upper
+    dof_between
         The degrees of freedom of ``between``.
-    lower
+    dof_within
         The degrees of freedom of ``within``.
     """
     never = 1e12  # with so many second degrees of freedom, F is χ²/dof of the first
-    h1, g1 = (1 / special.fdtri(upper, never, TAILS) - 1) * (1, -1)
-    h2, g2 = (1 / special.fdtri(lower, never, TAILS) - 1) * (1, -1)
-    f_high, f_low = special.fdtri(upper, lower, TAILS)
+    h1, g1 = (1 / special.fdtri(dof_between, never, TAILS) - 1) * (1, -1)
+    h2, g2 = (1 / special.fdtri(dof_within, never, TAILS) - 1) * (1, -1)
+    f_high, f_low = special.fdtri(dof_between, dof_within, TAILS)
     g12 = ((f_low - 1) ** 2 - (g1 * f_low) ** 2 - h2**2) / f_low
     h12 = ((1 - f_high) ** 2 - (h1 * f_high) ** 2 - g2**2) / f_high
     below = (g1 * between) ** 2 + (h2 * within) ** 2 + g12 * between * within

@@ -20,10 +20,11 @@ from unlearning_audit.stats.shapes import Float, Int
 Scores = Float[np.ndarray, "... pairs"]
 OfAttacks = Int[np.ndarray, "attacks pairs"]
 
+#: Tests are at this level, and bounds hold with confidence 1 − `ALPHA`.
 ALPHA = 0.05
 LEAST = np.finfo(np.float64).tiny  # no p-value is 0, however small
 STEPS = 60  # bisections of a probability
-POWER = 0.8
+POWER = 0.8  # the probability with which a share counts as detected
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Guesses:
     Parameters
     ----------
     attacks
-        From how many attacks the best was chosen by these guesses; 1 for an attack that was chosen without them.
+        From how many attacks the best was chosen by these guesses, where an attack that was tried in both directions
+        counts twice; 1 for an attack that was chosen without them.
     ties
         How many further pairs have equal scores.
     """
@@ -354,7 +356,8 @@ def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Gener
 
 
 def pooled(*, counts: list[Guesses]) -> Guesses:
-    """Return the sum of the counts of one attack on several models whose coins were drawn independently.
+    """Return the sum of the counts of one attack, chosen without these guesses, on several models whose coins were
+    drawn independently.
 
     Models that share coins (repeats of one split) count once: average their scores of each sample before guessing.
     """

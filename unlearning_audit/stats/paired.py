@@ -94,6 +94,8 @@ class Spread:
         float64 [K]: the degrees of freedom of ``sampled``.
     layers
         First of models, then of units: the degrees of freedom of the `Layer`, and its ``variances`` float64 [3, K].
+        These are the variance if only replicates varied, the variance that samples add because replicates have them in
+        common, and the part of the first variance that is known and not estimated.
     """
 
     sampled: np.ndarray
@@ -125,7 +127,7 @@ class Spread:
         return square
 
     @property
-    def signal(self) -> np.ndarray:
+    def beyond_noise(self) -> np.ndarray:
         """Return how much of the standard deviation between models is not noise of samples: a ratio of standard
         deviations from 0 to 1, float64 [K].
 
@@ -251,12 +253,12 @@ class Distances:
         diagonal.
 
         Units are left out, because a few of them hardly show how the K numbers correlate. Of the covariance between
-        models, only the part counts that is not noise of samples (`Spread.signal`).
+        models, only the part counts that is not noise of samples (`Spread.beyond_noise`).
         """
         covariance = self.influence @ self.influence.T
         if self.models.dof:
-            signal = self.spread.signal
-            covariance = covariance + self.models.between * np.outer(signal, signal)
+            beyond_noise = self.spread.beyond_noise
+            covariance = covariance + self.models.between * np.outer(beyond_noise, beyond_noise)
         errors = np.sqrt(np.diag(covariance))
         errors = np.where(errors > 0, errors, 1.0)
         correlation: np.ndarray = covariance / np.outer(errors, errors)

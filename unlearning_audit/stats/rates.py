@@ -6,7 +6,7 @@ from unlearning_audit import stats
 from unlearning_audit.stats import crossed, levels
 from unlearning_audit.stats.shapes import Float, Int, Mask, OfModels
 
-NEVER = -1  # the prediction of a model that gave no number
+NO_CLASS = -1  # the prediction of a model of which a logit is NaN
 
 
 def predicted(logits: Float[np.ndarray, "... classes"]) -> Int[np.ndarray, "..."]:
@@ -22,7 +22,7 @@ def predicted(logits: Float[np.ndarray, "... classes"]) -> Int[np.ndarray, "..."
     int64 [...]
         −1 where a logit is NaN.
     """
-    return np.where(np.isnan(logits).any(axis=-1), NEVER, logits.argmax(axis=-1))
+    return np.where(np.isnan(logits).any(axis=-1), NO_CLASS, logits.argmax(axis=-1))
 
 
 def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask | None = None) -> stats.Estimate:

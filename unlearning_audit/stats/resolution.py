@@ -15,7 +15,7 @@ from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL
 from unlearning_audit.stats.paired import Design, Distances
 
-POWER = 0.8
+POWER = 0.8  # the probability with which a study shall detect a distance, or show equivalence
 POINTS = 64  # how many quantiles of an estimated variance half-widths are averaged over
 MOST = 4096  # times today's count, beyond which more of it decides nothing
 
@@ -28,15 +28,15 @@ class Components:
     """The variance components of one number, each for a single pair, model or sample; at least 0.
 
     ``pair``, ``model`` and ``sample`` are the variances of pairs (units), models and samples; ``pair_noise`` and
-    ``model_noise`` are the variances of a sample's noise in one pair and in one model.
+    ``model_noise`` are the variances of a sample's noise in one pair and in one model. With one unit ``pair`` is 0,
+    because it cannot be estimated.
 
     Parameters
     ----------
     design
         The study from which the components are estimated; its ``splits`` in a unit are taken as fixed.
-    events
-        Degrees of freedom of the variance over samples, which grow with the number of samples. With one unit ``pair``
-        is 0, because it cannot be estimated.
+    dof_samples
+        The degrees of freedom of the variance over samples, which grow with the number of samples.
     of_samples
         Half-widths cover the variation over samples alone.
     """
@@ -47,7 +47,7 @@ class Components:
     model_noise: float
     sample: float
     design: Design
-    events: float
+    dof_samples: float
     of_samples: bool = False
 
     @property
@@ -91,7 +91,7 @@ def components(*, distances: Distances) -> list[Components]:
     columns = {  # of a single pair, model or sample: the variance of a mean times the number that it is taken over
         "pair": pair * p, "pair_noise": pair_noise * p * n, "model": model * p * m,
         "model_noise": model_noise * p * m * n, "sample": sample * n,
-        "events": np.minimum(stats.squares_dof(distances.influence), 1e9),
+        "dof_samples": np.minimum(stats.squares_dof(distances.influence), 1e9),
     }  # fmt: skip
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [Components(**dict(zip(columns, row, strict=True)), design=design) for row in rows]
@@ -144,9 +144,9 @@ def half_width(*, components: Components, design: Design, level: float = LEVEL, 
     terms = _variance_terms(components, design)
     tail = (1 - level) / 2
     sampled = terms.sample + terms.pair_noise + terms.model_noise
-    events = max(components.events * design.samples / max(components.design.samples, 1), 1.0)
+    dof_samples = max(components.dof_samples * design.samples / max(components.design.samples, 1), 1.0)
     # ``t2_…``: the squared quantiles of Student's t by which variances over samples, models and units are multiplied.
-    t2_samples = stats.t_quantile(p=tail, dof=events) ** 2
+    t2_samples = stats.t_quantile(p=tail, dof=dof_samples) ** 2
     if components.of_samples:
         return float(np.sqrt(t2_samples * sampled))
     # Squared half-widths for each pair of quantiles of the variances over models (rows) and over units (columns).

@@ -9,6 +9,7 @@ from unlearning_audit.stats import LEVEL
 from unlearning_audit.stats.paired import Distances
 from unlearning_audit.stats.shapes import Float
 
+#: Draws of deviations if a caller does not say how many.
 DRAWS = 4000
 
 
