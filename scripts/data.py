@@ -20,7 +20,7 @@ def data(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str
     def make() -> dict[str, Any]:
         """Read the source, prepare its samples, write them, and return the counts."""
         samples = read_source(settings, place, Path.cwd())
-        folders.unchanged(place.get("contents", {}))  # reading may take long
+        folders.refuse_changes(place.get("contents", {}))  # reading may take long
         prepared = prepare(samples, seed=settings["seed"], **settings["use"])
         prepared.write(data)
         groups = duplicates(prepared.x)

@@ -87,11 +87,11 @@ def test_a_file_that_is_edited_while_the_study_runs_files_nothing_under_the_key_
     (loaded,) = (node.place["contents"] for node in plan.nodes["data"].values())
     for place, paths in ((asked, (method, helper, words)), (loaded, (numbers, Path(data)))):
         for path in paths:
-            folders.unchanged(place)
+            folders.refuse_changes(place)
             before = path.read_text()
             path.write_text(f"{before}\nx = 1\n")
             with pytest.raises(ValueError, match=f"{path.name}: this file has changed since the run began; start the"):
-                folders.unchanged(place)
+                folders.refuse_changes(place)
             path.write_text(before)
     assert not any("contents" in node.place for node in plan.nodes["splits"].values())
 

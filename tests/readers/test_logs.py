@@ -146,7 +146,7 @@ def test_logs_of_one_structure_are_read_whatever_they_look_like(tmp_path, change
         (lambda log: log["exact_memorization"].update(value_by_index=0.3),
          "exact_memorization.value_by_index: must map the index of each sample to its values, found float"),
         (lambda log: [log.pop(name) for name in list(log) if not name.startswith(("ra_", "wf_"))],
-         "no metric holds a number for each sample of the forget set; the names of such metrics begin with"),
+         "no metric holds a number for each sample of the forget set, as prob, score and so on, under a name that"),
     ],
 )  # fmt: skip
 def test_logs_that_cannot_be_judged_are_refused_by_file_and_key(tmp_path, change, sentence):

@@ -30,8 +30,8 @@ def test_json_is_sorted_and_a_spec_holds_the_checksum_of_itself_without_it(tmp_p
     assert (tmp_path / "spec.json").read_text() == (
         '{\n "a": 2,\n "b": 1,\n "checksum": "50d266a135fcf0f24bf31a6ac3af634d45d083ab"\n}\n'
     )
-    assert files.record_of(tmp_path / "a.npz")["b"] == 1
-    assert files.record_of(tmp_path / "other" / "a.npz") == {}
+    assert files.spec_of(tmp_path / "a.npz")["b"] == 1
+    assert files.spec_of(tmp_path / "other" / "a.npz") == {}
 
 
 def test_checksums_are_the_published_ones_and_a_seal_is_one_in_a_hidden_file(tmp_path):

@@ -175,7 +175,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         from unlearning_audit.workflow import trial
 
         kind = trial.kind(file)
-        if not registry.is_function(kind, Path(file)):
+        if not registry.has_published_function(kind, Path(file)):
             registry.load(kind, kind, file)  # raises if it is incomplete or cannot be imported
         if problem := checks.unknown_need(Plugin(kind, kind, file)):
             raise ValueError(f"{file}: {problem}")

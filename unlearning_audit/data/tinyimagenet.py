@@ -56,10 +56,10 @@ def _validation(folder: Path, numbers: dict[str, int]) -> list[tuple[Path, int]]
 
 def _images(folder: Path) -> list[Path]:
     """Return the paths of the images in the ``folder``. Raises ValueError for a folder without images."""
-    names = listed(folder)
-    if not names:
+    files = listed(folder)
+    if not files:
         raise ValueError(f"{folder} holds no image; unpack the archive again")
-    return names
+    return files
 
 
 def _lines(file: Path) -> list[str]:

@@ -55,7 +55,7 @@ class Logits(Arrays):
         _models, rows, classes = logits.shape
         index, y = (check.field(name, "iu", (rows,)).astype(np.int64) for name in ("index", "y"))
         # A file that a job wrote contains the count, which makes it unnecessary to read all logits.
-        of_job = Path(path).name in files.record_of(path).get("checksums", {})
+        of_job = Path(path).name in files.spec_of(path).get("checksums", {})
         count = int(arrays["not_finite"]) if of_job else sum(_not_finite(values) for values in logits)
         if count:
             problem = f"has {count} values that are NaN or infinite; what made it diverged"

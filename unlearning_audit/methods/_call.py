@@ -42,19 +42,19 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: "Options") -
             key = seed_of(seed, "classic")
             logging.info("%s: %s on model %d of %d", options.file, options.function, number + 1, len(stack))
             with _published.seeded(key):
-                things = Things(stack, number, rows, options, key)
+                available = Arguments(stack, number, rows, options, key)
                 try:
-                    returned = call(things)
+                    returned = call(available)
                 except ModuleNotFoundError as error:
                     raise _published.not_installed(options.file, error) from error
             try:
-                stack.insert(number, unlearned_weights(returned, things.model))
+                stack.insert(number, unlearned_weights(returned, available.model))
             except ValueError as error:
                 raise PluginError(f"{options.file}: {options.function}: {error}") from None
 
 
-def caller(function: Callable[..., Any], options: "Options") -> Callable[["Things"], Any]:
-    """Return a function that calls the published ``function`` with the arguments for one model, given as `Things`.
+def caller(function: Callable[..., Any], options: "Options") -> Callable[["Arguments"], Any]:
+    """Return a function that calls the published ``function`` with the arguments for one model, given as `Arguments`.
 
     For "Class.method", ``function`` is the class: a first call makes an object of it, and a second call is that of its
     method. Arguments are chosen by the names of parameters: an option of that name, or else what `arguments.assigned`
@@ -74,8 +74,8 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
         raise PluginError(f"{options.file}: {options.function}: {error}") from None
     unplaced = {name: value for name, value in options.options.items() if name not in roles}
 
-    def keywords(number: int, things: Things) -> dict[str, Any]:
-        """Return the arguments of the call with this ``number`` by name, made from ``things``: call 0 is that of the
+    def keywords(number: int, available: Arguments) -> dict[str, Any]:
+        """Return the arguments of the call with this ``number`` by name, made from ``available``: call 0 is that of the
         function or of the class, call 1 that of the method. Options that no parameter names (``unplaced``) go to the
         last call that accepts further keywords. The calls and the ``roles`` of their parameters are those of the
         function around this one."""
@@ -83,18 +83,18 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
         for parameter in calls[number][0]:  # the parameters of this call
             if parameter.name in roles:  # without a role (None), the argument is an option of the function
                 role = roles[parameter.name]
-                values[parameter.name] = things.give(role) if role else options.options[parameter.name]
+                values[parameter.name] = available.give(role) if role else options.options[parameter.name]
         return values
 
-    def call(things: Things) -> Any:
+    def call(available: Arguments) -> Any:
         """Return what the published function returns for one model, or else the method of the object that it makes."""
-        returned = function(**keywords(number=0, things=things))
-        return getattr(returned, method)(**keywords(number=1, things=things)) if method else returned
+        returned = function(**keywords(number=0, available=available))
+        return getattr(returned, method)(**keywords(number=1, available=available)) if method else returned
 
     return call
 
 
-class Things:
+class Arguments:
     """The arguments that can be given to a published function for one model. Each is made when the function needs it.
 
     Methods are named after roles of arguments (`arguments.ROLES`).

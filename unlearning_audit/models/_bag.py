@@ -17,11 +17,11 @@ class Bag(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits [n, classes] for tokens ``x`` int [n, length], negative where a row is padded."""
-        logits: Tensor = self.output(self.hidden(mean(self.tokens(x.clamp_min(0).long()), x)).relu())
+        logits: Tensor = self.output(self.hidden(mean_over_tokens(self.tokens(x.clamp_min(0).long()), x)).relu())
         return logits
 
 
-def mean(states: Tensor, x: Tensor) -> Tensor:
+def mean_over_tokens(states: Tensor, x: Tensor) -> Tensor:
     """Return the mean of ``states`` [n, length, width] over the tokens of ``x`` [n, length] that are not padding, [n,
     width]."""
     is_token = (x >= 0).to(states.dtype).unsqueeze(-1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel, PretrainedConfig
 
-from unlearning_audit.models._bag import mean
+from unlearning_audit.models._bag import mean_over_tokens
 from unlearning_audit.models._passage import pretrained, undropped
 
 
@@ -28,7 +28,7 @@ class Encoder(nn.Module):
         # Added to the attention scores [n, heads, from, to]; a mask of two axes would be inspected for its values.
         blocked = torch.zeros_like(x, dtype=self.output.weight.dtype).masked_fill(x < 0, -1e9)[:, None, None, :]
         states = self.trunk(input_ids=x.clamp_min(0).long(), attention_mask=blocked).last_hidden_state
-        logits: Tensor = self.output(mean(states, x))
+        logits: Tensor = self.output(mean_over_tokens(states, x))
         return logits
 
 

@@ -18,7 +18,8 @@ class Options(ImageOptions):
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the network as a sequence of layers, in which each 3 × 3 convolution halves the image, rounding up.
 
-    Raises ValueError for samples that are not images.
+    Raises ValueError for samples that are not images, and for channels that ``groups`` does not divide if
+    ``norm`` is group.
     """
     from unlearning_audit.models._layers import headed, normalisation, standardise
 

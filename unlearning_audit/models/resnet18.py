@@ -19,7 +19,11 @@ class Options(ImageOptions):
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return a ResNet of four stages of two blocks, 64 to 512 channels, with projections in the shortcuts and torch's
-    default initialisation."""
+    default initialisation.
+
+    Raises ValueError for samples that are not images, and for channels that ``groups`` does not divide if
+    ``norm`` is group.
+    """
     from unlearning_audit.models._resnet import ResNet
 
     large = options.stem == "large"

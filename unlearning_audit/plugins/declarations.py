@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic.dataclasses import dataclass
 
 #: Names of constants that hold declarations.
-RECORDS = (
+DECLARATIONS = (
     "PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "AT_HAND", "PROTOCOL_MINIMUM",
     "READS_FOLDERS", "ATTACK_SETS", "PRINTED", "CLASSICAL", "READINGS", "SMALL",
 )  # fmt: skip

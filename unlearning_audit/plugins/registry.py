@@ -140,7 +140,7 @@ def adapter(kind: str) -> str | None:
     return next(iter(defining(kind, "ADAPTER")), None)
 
 
-def is_function(kind: str, path: Path, *, named: bool = False) -> bool:
+def has_published_function(kind: str, path: Path, *, named: bool = False) -> bool:
     """Return whether a user's file has a published function, which the adapter of its ``kind`` runs, and is no plug-in
     itself.
 

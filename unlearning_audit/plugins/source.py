@@ -23,20 +23,20 @@ DOCSTRING = re.compile(r'(\A|:[ \t]*(?:#.*)?\n)\s*[rR]?"""[\s\S]*?"""')
 #: Parts of a program that may begin with a docstring.
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
-#: A record in a formatted file: it ends before the next line without indentation.
-RECORD = r"^{}\b.*\n(?:[ \t)\]}}].*\n|\n)*"
+#: A declaration in a formatted file: it ends before the next line without indentation.
+DECLARATION = r"^{}\b.*\n(?:[ \t)\]}}].*\n|\n)*"
 
 
 @functools.cache
 def _read(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
     """Return the digest of a file's code and the names of the modules that it imports.
 
-    Constants that only planning and display read do not count (`_without_records`), and neither do comments and
+    Constants that only planning and display read do not count (`_without_declarations`), and neither do comments and
     docstrings. A name of a relative import begins with a point for each level above. ``stamp``, the file's size and
     time, makes an edited file a new entry of the cache.
     """
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    text = _without_records(text, declarations.RECORDS if _ours(path) else ("PROTOCOL", "QUANTITIES"))
+    text = _without_declarations(text, declarations.DECLARATIONS if _ours(path) else ("PROTOCOL", "QUANTITIES"))
     names: list[str] = []
     for module, after_from, after_import in IMPORT.findall(text):  # "from module import …", or else "import …"
         listed = re.sub(r"#.*|[()]", "", after_from or after_import).split(",")
@@ -48,11 +48,11 @@ def _read(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
     return hashlib.sha256(code.encode(errors="surrogateescape")).hexdigest(), tuple(dict.fromkeys(names))
 
 
-def _without_records(text: str, records: Iterable[str]) -> str:
-    """Return the code without the constants named in ``records`` (such as QUANTITIES), which only planning and display
+def _without_declarations(text: str, names: Iterable[str]) -> str:
+    """Return the code without the constants ``names`` (such as QUANTITIES), which only planning and display
     read, and without the import of their types. A constant that the rest of the code uses stays."""
-    for name in filter(text.__contains__, records):
-        rest = re.sub(RECORD.format(name), "", text, flags=re.MULTILINE)
+    for name in filter(text.__contains__, names):
+        rest = re.sub(DECLARATION.format(name), "", text, flags=re.MULTILINE)
         text = text if re.search(rf"\b{name}\b", rest) else rest
     return re.sub(rf"^from {re.escape(declarations.__name__)} import .*\n", "", text, flags=re.MULTILINE)
 
@@ -151,14 +151,14 @@ def _name_below(path: Path, folders: list[Path]) -> str:
 
 
 def contents(file: Path | None, depends: Iterable[str | Path]) -> dict[str, str]:
-    """Return path → digest of the present content, by which `folders.unchanged` finds files that were edited during a
-    run.
+    """Return path → digest of the present content, by which `folders.refuse_changes` finds files that were edited
+    during a run.
 
     The paths are a user's ``file`` (None: no file), the modules outside the library that it imports, and the files and
     folders in ``depends``.
     """
     code = [] if file is None else [path for path in modules(file) if not _ours(path)]
-    return {str(path): folders.content(Path(path)) for path in (*code, *depends)}
+    return {str(path): folders.content_digest(Path(path)) for path in (*code, *depends)}
 
 
 def fingerprint(path: Path) -> str:
@@ -167,5 +167,5 @@ def fingerprint(path: Path) -> str:
     Raises ValueError with one sentence if there is nothing at ``path``.
     """
     if path.exists():
-        return folders.content(path)
+        return folders.content_digest(path)
     raise ValueError(f"path {str(path)!r} does not exist; give a file or folder relative to the working directory")

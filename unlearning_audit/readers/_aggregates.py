@@ -14,7 +14,7 @@ from unlearning_audit.readers._model import FORGET, HELDOUT, Model
 
 #: Memorisation is the harmonic mean of 1 minus each of these values on the forget set. The truth ratio is used as the
 #: share of the right answer, right / (right + wrong).
-MEMORY = ("extraction_strength", "exact_memorization", "forget_Q_A_PARA_Prob", "forget_truth_ratio")
+MEMORISATION = ("extraction_strength", "exact_memorization", "forget_Q_A_PARA_Prob", "forget_truth_ratio")
 ATTACKS = ("loss", "zlib", "min_k", "min_k_plus_plus")
 #: Utility is the harmonic mean of these values, listed by the questions on which they are measured.
 UTILITY = {
@@ -57,7 +57,7 @@ def of_models(group: Group) -> dict[Model, Values]:
         _in_all(np.array(model.ids)[getattr(model, side)] if model.scores else [] for model in models)
         for side in (FORGET, HELDOUT)  # fields of a model with these names are masks of its samples
     )
-    questions = _samples_with_all(models, MEMORY)  # forgotten samples, which need not be those that attacks score
+    questions = _samples_with_all(models, MEMORISATION)  # forgotten samples, not always those that attacks score
     # How often each bootstrap draw contains each sample, float32 [1 + draws, samples]. All numbers on forgotten samples
     # are computed from the same draws, of which each number uses the columns of its samples.
     column = {sample: number for number, sample in enumerate(sorted({*forget, *questions}))}
@@ -69,7 +69,7 @@ def of_models(group: Group) -> dict[Model, Values]:
     values: dict[Model, Values] = {model: {} for model in models}
     for model, of_model in values.items():
         if questions:
-            forgotten = [1 - _mean(_values_on(model, name, questions), draws_questions) for name in MEMORY]
+            forgotten = [1 - _mean(_values_on(model, name, questions), draws_questions) for name in MEMORISATION]
             of_model["memorization"] = _harmonic_mean(forgotten)
         if all(others.values()):
             of_model["utility"] = _harmonic_mean([

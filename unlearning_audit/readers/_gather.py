@@ -100,7 +100,7 @@ def imported(
         across |= dict.fromkeys(of_format, getattr(module, "across", None))  # see `_agreements`
         models += of_format
     if not models:
-        raise ValueError(_nothing(places, out))
+        raise ValueError(_why_nothing(places, out))
     _groups.assign(models, retrain, none)
     # Nothing can be compared with a reference that diverged; a method that diverged stays, and is reported as damaged.
     for model in [model for model in models if model.damage and model.role in (NONE, RETRAIN)]:
@@ -154,7 +154,7 @@ def _present(paths: Sequence[Path], reader: str) -> list[Path]:
     return places
 
 
-def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
+def _why_nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
     """Return why nothing was read, the first of these that is known: what a file at or below ``places`` is, such as a
     summary without samples; the reason of the first entry of ``out``; which formats exist."""
     known = next(filter(None, map(_known.below, places)), "")

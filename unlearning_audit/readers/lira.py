@@ -18,8 +18,8 @@ from unlearning_audit.readers import _arrays, _words
 from unlearning_audit.readers._model import Model
 
 LABELS = ("y_train.npy", "labels.npy", "y.npy")
-#: With this many models in or out of training, or fewer, densities are not estimated.
-LEAST = 3
+#: If this many models, or fewer, saw a sample, or did not see it, densities are not estimated.
+TOO_FEW = 3
 
 
 def files(place: Path) -> list[Path]:
@@ -33,8 +33,9 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model]:
     trained on count as those to be forgotten. The score "confidence" of a sample is φ = log(p/(1 − p)), p being the
     probability of its true class.
 
-    If more than `LEAST` models saw each sample and more than `LEAST` did not, each model also gets the scores "lira" of
-    the likelihood-ratio attack, whose reference models are all other models. Raises ValueError that names a file.
+    If more than `TOO_FEW` models saw each sample and more than `TOO_FEW` did not, each model also gets the scores
+    "lira" of the likelihood-ratio attack, whose reference models are all other models. Raises ValueError that names a
+    file.
     """
     models, keeps, phis = [], [], []  # one entry for each model
     for path in paths:
@@ -145,7 +146,7 @@ def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
     N is the normal density of φ over the other models that saw the sample (in), or over those that did not (out)
     (Carlini et al. 2022). Its mean is that of the sample, its spread is pooled over all samples.
 
-    None if, for some sample, at most `LEAST` models saw it, or at most `LEAST` did not.
+    None if, for some sample, at most `TOO_FEW` models saw it, or at most `TOO_FEW` did not.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
         bool [models, samples]: which models saw which samples.
     """
     count_in, count_out = keep.sum(axis=0), (~keep).sum(axis=0)
-    if len(phi) < 2 * LEAST or min(count_in.min(), count_out.min()) <= LEAST:
+    if len(phi) < 2 * TOO_FEW or min(count_in.min(), count_out.min()) <= TOO_FEW:
         return None
     log_density = []
     for mask, count in ((keep, count_in), (~keep, count_out)):

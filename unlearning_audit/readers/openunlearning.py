@@ -23,7 +23,7 @@ PARTS = {"forget": FORGET, "exact": FORGET, "extraction": FORGET, "retain": RETA
 #: The field of a metric that holds the values of each sample.
 VALUES = "value_by_index"
 #: Keys under which a sample may have a value, in the order in which they are tried.
-FIELDS = ("score", "prob", "rougeL_recall", "rougeL_f1", "rouge1_recall", "rouge", "acc", "f1", "bleu", "avg_loss")
+KEYS = ("score", "prob", "rougeL_recall", "rougeL_f1", "rouge1_recall", "rouge", "acc", "f1", "bleu", "avg_loss")
 #: The parts of TOFU's model utility.
 UTILITY = [name for names in _aggregates.UTILITY.values() for name in names]
 
@@ -177,7 +177,7 @@ def _damage(fields: list[_Field]) -> str:
     """Return a clause on the first kind of value that is NaN or infinite for more than half of its samples, a sign that
     the model diverged; "" if there is no such kind. Fewer samples without a finite number are no damage."""
     for field in fields:
-        for key in FIELDS:
+        for key in KEYS:
             numbers = [value for row in field.rows.values() if (value := _number(row.get(key))) is not None]
             infinite = sum(not math.isfinite(number) for number in numbers)
             if 2 * infinite > len(numbers):
@@ -189,7 +189,8 @@ def _damage(fields: list[_Field]) -> str:
 def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any]) -> Model:
     """Read one log as a model.
 
-    A diverged model gets only the names of its forgotten samples.
+    Of a model that diverged (more than half of the values of a metric are NaN or infinite, `_damage`), only the names
+    of its forgotten samples are kept.
 
     Parameters
     ----------
@@ -198,12 +199,12 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
     root
         The path that the user named, below which names of folders tell what the model is.
     log
-        Metric → its entry.
+        Metric → its entry, such as {"agg_value": 0.5, "value_by_index": {"0": {"prob": 0.3}, "1": {"prob": 0.7}}}.
 
     Raises
     ------
     ValueError
-        If no metric has values of the forget set.
+        If no metric has values of the forget set, or if values do not stand by index.
     """
     model = _words.model_of_run(path, root, names or (_texts.bare(path).name,))
     model.entry = "/".join(names)
@@ -224,8 +225,8 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
         if model.left_out:
             name, reason = next(iter(model.left_out.items()))
             raise ValueError(f"{path}: {name}: {reason}; there is no other metric of the forget set")
-        expected = f"the names of such metrics begin with forget, found {', '.join(sorted(log)[:5])}"
-        raise ValueError(f"{path}: no metric holds a number for each sample of the forget set; {expected}")
+        expected = f"as prob, score and so on, under a name that begins with forget; found {', '.join(sorted(log)[:5])}"
+        raise ValueError(f"{path}: no metric holds a number for each sample of the forget set, {expected}")
     _add_aggregates(model, log)
     model.agreements += _summary(path, model.raw["aggregates"])
     return model
@@ -280,7 +281,7 @@ def _add_reading(model: Model, field: _Field) -> None:
     meant, ``model.left_out`` says so. Metrics of wrong answers (_PERT_) are compared, but not added, because they serve
     only to compute the truth ratio.
     """
-    name, columns = field.name, {key: values for key in FIELDS if (values := field.numbers(key))}
+    name, columns = field.name, {key: values for key in KEYS if (values := field.numbers(key))}
     if not columns:
         return
     of_ratios = "truth_ratio" in name.lower()

@@ -47,7 +47,7 @@ def judge(plan: Plan, *, progress: bool = False) -> None:
 
 def run(node: Node) -> None:
     """Run one node by the function of its stage, and write its spec.json, as a job of the workflow does."""
-    write_spec(node.outputs["spec"], jobs.run_and_record(node.part, jobs.process_time()))
+    write_spec(node.outputs["spec"], jobs.run_and_record(node.task, jobs.process_time()))
 
 
 def show(plan: Plan, file: str) -> Path:

@@ -17,7 +17,7 @@ from unlearning_audit.evaluation.opening import evaluation_of
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.evaluation.scoring import score
 from unlearning_audit.store import parts, tables
-from unlearning_audit.store.files import ArtifactError, NoAnswerError, record_of
+from unlearning_audit.store.files import ArtifactError, NoAnswerError, spec_of
 
 
 def metrics(
@@ -158,4 +158,4 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
 
 def remarks(paths: list[str]) -> list[str]:
     """Return the remarks (doubts about a method) in the specs of the jobs that made the files ``paths``, each once."""
-    return list(dict.fromkeys(remark for path in paths for remark in record_of(path).get("remarks", [])))
+    return list(dict.fromkeys(remark for path in paths for remark in spec_of(path).get("remarks", [])))

@@ -171,8 +171,8 @@ def write_json(path: str | Path, value: object) -> None:
 def read_json(path: str | Path) -> Any:
     """Read JSON; a ``spec.json`` is checked against the checksum in it. Raises ArtifactError for a missing or damaged
     file."""
-    if Path(path).name == "spec.json":  # record_of verifies it
-        return read_or_explain(path, lambda: record_of(path))
+    if Path(path).name == "spec.json":  # spec_of verifies it
+        return read_or_explain(path, lambda: spec_of(path))
     return read_verified(path, lambda: json.loads(Path(path).read_text()))
 
 
@@ -204,7 +204,7 @@ def verify(path: str | Path) -> None:
     path, expected = Path(path), None
     record = path.with_name("spec.json")
     if record.exists():
-        expected = record_of(path).get("checksums", {}).get(path.name)
+        expected = spec_of(path).get("checksums", {}).get(path.name)
     else:
         record = _seal_of(path)
         if record.exists():
@@ -233,7 +233,7 @@ def write_spec(path: str | Path, value: dict[str, Any]) -> None:
     write_json(path, {**value, "checksum": _checksum_of(_as_json(value))})
 
 
-def record_of(path: str | Path) -> dict[str, Any]:
+def spec_of(path: str | Path) -> dict[str, Any]:
     """Read the ``spec.json`` beside a file; ``{}`` if there is none. Raises ArtifactError if the spec is unreadable,
     differs from what was written (it holds the checksum of its own text) or was written for another node."""
     path = Path(path).with_name("spec.json")

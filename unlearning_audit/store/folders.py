@@ -38,16 +38,17 @@ def digest(folder: Path) -> str:
     return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
 
 
-def content(path: Path) -> str:
+def content_digest(path: Path) -> str:
     """Return the SHA-256 of a file's content, or the `digest` of a folder."""
     return digest(path) if path.is_dir() else sha256(path)
 
 
-def unchanged(contents: dict[str, str]) -> None:
-    """Raise ValueError if a file or folder no longer has the expected `content`, because results would be stored under
-    the key of the old one. Missing paths pass; whoever reads them reports them."""
+def refuse_changes(contents: dict[str, str]) -> None:
+    """Raise ValueError if the content of a file or folder has changed: results would be stored under the key of the old
+    content. ``contents``: path → its `content_digest` when the run began. Missing paths pass; whoever reads them
+    reports them."""
     for path, expected in contents.items():
-        if Path(path).exists() and content(Path(path)) != expected:
+        if Path(path).exists() and content_digest(Path(path)) != expected:
             raise ValueError(f"{path}: this file has changed since the run began; start the run again")
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.store.files import ArtifactError, record_of
+from unlearning_audit.store.files import ArtifactError, spec_of
 
 
 def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict[str, Any]]]:
@@ -27,6 +27,6 @@ def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict[
     results: dict[str, tuple[Path, dict[str, Any]]] = {}
     for spec in sorted(folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*/spec.json")):
         with suppress(ArtifactError):
-            parts = record_of(spec).get("parts", {})
+            parts = spec_of(spec).get("parts", {})
             results |= {names[key]: (spec.parent, part) for key, part in parts.items() if key in names}
     return results

@@ -228,12 +228,12 @@ def declared_space(method: Plugin) -> dict[str, Any]:
 
 def _is_function(kind: str, options: dict[str, Any]) -> bool:
     """Return whether the user's file in ``options`` defines a function that the adapter of its kind runs
-    (`registry.is_function`); False without a valid file."""
+    (`registry.has_published_function`); False without a valid file."""
     file = options.get("file")
     if not (isinstance(file, str) and Path(file).is_file()):
         return False
     try:
-        return registry.is_function(kind, Path(file), named="function" in options)
+        return registry.has_published_function(kind, Path(file), named="function" in options)
     except ValueError:  # not valid Python: the check of the file reports it
         return False
 

@@ -82,7 +82,7 @@ class Campaign:
         stack.information = {}  # keeps the Fisher information of the models, which several trials of a method may need
         stack.load(trained)
         stack.seeds = membership.unlearning_seeds()
-        self.pairs, self.stacks = [], []
+        self.pairs, self.stacks = [], []  # of each pair: its memberships, and its models
         for block in np.unique(membership.block):  # the models of a pair have the number of one block
             models = np.flatnonzero(membership.block == block)
             self.pairs.append(membership[models])

@@ -3,13 +3,13 @@
 import os
 from collections import defaultdict
 
-from unlearning_audit.store.files import record_of
+from unlearning_audit.store.files import spec_of
 from unlearning_audit.workflow.progress import HEAVY, RATES, SHORT
 
 
 def measured(specs: list[str]) -> dict[str, float]:
     """Return spec path → the seconds that its job took, for the ``specs`` of jobs that are done."""
-    return {path: float(record_of(path)["seconds"]["function"]) for path in specs if os.path.exists(path)}
+    return {path: float(spec_of(path)["seconds"]["function"]) for path in specs if os.path.exists(path)}
 
 
 def finished_suffice(specs: list[str], done: dict[str, float]) -> bool:

@@ -20,8 +20,8 @@ from unlearning_audit.store import folders
 from unlearning_audit.store.files import ArtifactError, Json, checksum, node_of, paths_in, verify, write_spec
 from unlearning_audit.workflow.versions import VERSIONS
 
-#: What a job is told of a node of the plan: settings decide the results besides the inputs, and the place does not.
-PART = ("stage", "settings", "inputs", "outputs", "place")
+#: The task of making one node of the plan: settings decide the results besides the inputs, and the place does not.
+TASK = ("stage", "settings", "inputs", "outputs", "place")
 
 
 def file_of(stage: str) -> Path:
@@ -50,7 +50,7 @@ def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values
     return values | {name: files for name, files in inputs.items() if name in parameters or "files" in parameters}
 
 
-def run_and_record(part: Json, used: float = 0.0) -> Json:
+def run_and_record(task: Json, used: float = 0.0) -> Json:
     """Call the function of a stage, and return the record for its ``spec.json``: how its other files were made, and at
     which cost, as JSON values.
 
@@ -61,15 +61,15 @@ def run_and_record(part: Json, used: float = 0.0) -> Json:
 
     Parameters
     ----------
-    part
-        What a node of the plan says of itself (`PART`). In its ``place``, "contents" are the digests of the user's
+    task
+        The task of making a node of the plan (`TASK`). In its ``place``, "contents" are the digests of the user's
         files, which must not have changed since the plan was made.
     used
         Processor seconds (`process_time`) of this process before the job.
     """
-    stage, settings, inputs, outputs, place = (part[name] for name in PART)
+    stage, settings, inputs, outputs, place = (task[name] for name in TASK)
     function = function_of(stage)
-    folders.unchanged(place.get("contents", {}))
+    folders.refuse_changes(place.get("contents", {}))
     started = time.perf_counter()
     facts = function(**arguments_of(function, inputs, {**outputs, "settings": settings, "place": place})) or {}
     seconds, spent = time.perf_counter() - started, process_time() - used
@@ -98,7 +98,7 @@ def make_part(part: Json) -> None:
     So a job that makes models also computes the signals that are read from them, without jobs of their own. Nothing is
     done if all files exist and are intact.
 
-    ``part``: what the node says of itself (`PART`). Its ``spec.json`` is the last of the outputs.
+    ``part``: the task of making the node (`TASK`). Its ``spec.json`` is the last of the outputs.
     """
     *files, record = part["outputs"].values()
     with suppress(ArtifactError):  # a missing or damaged file is made anew

@@ -66,9 +66,9 @@ class Node:
         return self.name.rpartition("-")[0]
 
     @property
-    def part(self) -> dict[str, Any]:
-        """What a job that makes the node is told of it."""
-        return {name: getattr(self, name) for name in jobs.PART}
+    def task(self) -> dict[str, Any]:
+        """The task of making the node, as a job gets it."""
+        return {name: getattr(self, name) for name in jobs.TASK}
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class Plan:
                 place={fact: value for fact, value in place.items() if fact not in OF_JOB or value}, within=within,
             )  # fmt: skip
             if within:
-                within.place.setdefault("parts", {})[name] = node.part
+                within.place.setdefault("parts", {})[name] = node.task
         return nodes[name]
 
     def all(self) -> list[Node]:

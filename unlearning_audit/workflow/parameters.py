@@ -66,7 +66,7 @@ def _with_common(plan: Plan, *more: Path, script: str, caption: str = "", **sett
     """
     path = CAPTIONS / f"{caption or script}.rst"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return {**settings, **own_metrics(plan), "caption": text, "code": code(script, *more)}
+    return {**settings, **own_metrics(plan), "caption": text, "code": code_digest(script, *more)}
 
 
 def collect(plan: Plan) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
     return _with_common(
         plan, *bounds, script="table", name=name, table=asked.model_dump(mode="json"),
         cases=[described(case) for case in plan.cases if case.scenario.name in asked.scenarios],
-        published=content("published/published.csv"),
+        published=resource_digest("published/published.csv"),
     )  # fmt: skip
 
 
@@ -202,8 +202,8 @@ def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
         "figures": [_without_files(figure(plan, name)) for name in study.figures],
         "captions": {path.stem: path.read_text(encoding="utf-8") for path in sorted(CAPTIONS.glob("*.rst"))},
         "copies": copies(plan),
-        "page": [content(f"page/{name}") for name in PAGE_FILES],
-        "code": code("report"),
+        "page": [resource_digest(f"page/{name}") for name in PAGE_FILES],
+        "code": code_digest("report"),
     }
 
 
@@ -247,16 +247,16 @@ def own_metrics(plan: Plan) -> dict[str, Any]:
     return {"own_metrics": origins, **({"declared": declared} if declared else {})}
 
 
-def content(resource: str) -> str:
+def resource_digest(resource: str) -> str:
     """Return the digest of a file in resources/, so that an edit of the file remakes what depends on it. It does not
     matter where the library is installed."""
     return source.fingerprint(CAPTIONS.parent / resource)[:10]
 
 
-def code(script: str, *more: Path) -> str:
+def code_digest(script: str, *more: Path) -> str:
     """Return the digest of a script, of what it imports, of ``more`` files and of the templates of tables, so that an
     edit of one of them makes the script's output anew."""
-    parts = [code_of(script, *more), *map(content, TEMPLATES)]
+    parts = [code_of(script, *more), *map(resource_digest, TEMPLATES)]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:10]
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from unlearning_audit.study.schema import Study
 from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import Plan
-from unlearning_audit.workflow.plan_external import External
-from unlearning_audit.workflow.plan_scenario import Judged
+from unlearning_audit.workflow.plan_external import ExternalPlanner
+from unlearning_audit.workflow.plan_scenario import ScenarioPlanner
 
 
 def make(study: Study) -> Plan:
@@ -21,7 +21,7 @@ def make(study: Study) -> Plan:
     """
     plan = Plan(study)
     # A protocol that imports models has ``populations``.
-    kinds = [External if scenario.protocol.defines("populations") else Judged for scenario in study.scenarios]
+    kinds = [ExternalPlanner if each.protocol.defines("populations") else ScenarioPlanner for each in study.scenarios]
     planners = [planner(plan, scenario) for planner, scenario in zip(kinds, study.scenarios, strict=True)]
     plan.models = sum(planner.count() for planner in planners)
     for planner in planners:

@@ -8,10 +8,10 @@ from unlearning_audit.study import choice
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.workflow.nodes import Node
 from unlearning_audit.workflow.plan_models import files_of
-from unlearning_audit.workflow.plan_scenario import Judged
+from unlearning_audit.workflow.plan_scenario import ScenarioPlanner
 
 
-class External(Judged):
+class ExternalPlanner(ScenarioPlanner):
     """The planner of one scenario of imported models, which adds its jobs to a plan."""
 
     def add(self) -> None:

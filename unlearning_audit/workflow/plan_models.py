@@ -78,7 +78,7 @@ def _unlearning_settings(train: Node, method: Plugin) -> dict[str, Any]:
     return {**train.settings, "method": method.name, "method_options": method.options, **code}
 
 
-class Models:
+class ModelPlanner:
     """The planner of one scenario's models: it adds the jobs that read data, draw memberships, train and unlearn to
     ``plan``. A job that the plan has already is not added again.
 
@@ -134,12 +134,12 @@ class Models:
         """The job that selects this scenario's samples by another scenario's models, as a list of one node; [] if the
         scenario does not select samples in this way. The job is added to the plan when this is first read."""
         scenario = selecting.source(self.scenario, self.study.scenarios)
-        return [Models(self.plan, scenario).add_selection()] if scenario else []
+        return [ModelPlanner(self.plan, scenario).add_selection()] if scenario else []
 
     def _add_batches(self) -> list[tuple[list[Node], Node]]:
         """Add the jobs of all batches of models, and return for each batch the nodes of its memberships after each
         request, and the node of its training."""
-        return [self._add_batch(population, blocks) for population, blocks in self._blocks()]
+        return [self._add_batch(population, blocks) for population, blocks in self._batches()]
 
     @functools.cached_property
     def data(self) -> Node:
@@ -167,7 +167,7 @@ class Models:
             },
         )  # fmt: skip
 
-    def _blocks(self) -> list[tuple[str, list[int]]]:
+    def _batches(self) -> list[tuple[str, list[int]]]:
         """Return every batch of blocks as (population, block numbers). The models of one batch are trained by one
         job. A batch has as many blocks as the study's ``batch`` says. The last batch of a population may have fewer. A
         batch is divided if an earlier job has trained its first blocks as one batch (`_reusable_parts`)."""
@@ -199,7 +199,7 @@ class Models:
     def _is_trained(self, population: str, blocks: list[int]) -> bool:
         """Return whether a finished job trained exactly these ``blocks`` as one batch: the spec.json of such a job
         exists, which a job writes last."""
-        draft = Models(self.plan.draft(), self.scenario)  # adds the batch to an empty plan, only to find its name
+        draft = ModelPlanner(self.plan.draft(), self.scenario)  # adds the batch to an empty plan, only to find its name
         draft.data = self.data  # has been planned: this fills the cached property, so that data are not planned again
         _, train = draft._add_batch(population, blocks)
         return Path(train.outputs["spec"]).exists()
@@ -322,7 +322,8 @@ class Models:
         ``kind``: "attacks" or "metrics". The settings are what the function ``settings`` of the signal's file returns.
         Without this function, all candidates are queried: forgotten and held-out samples. A signal with a ``RECORD``
         and without ``settings`` is left out, because its settings depend on the metrics' options: relearned predictions
-        and generated texts. `Judged._add_configured_signals` plans these. Needs that are no signals are ignored.
+        and generated texts. `ScenarioPlanner._add_configured_signals` plans these. Needs that are no signals are
+        ignored. All signals that the plug-ins need are added to ``signals`` of this planner.
         """
         asked = {signal.name: signal for plugin in plugins for signal in plugin.signals}
         signals = {}
@@ -427,7 +428,7 @@ class Models:
         tune
             The settings of the search.
         """
-        scenario, trials = self.scenario, Models(self.plan, self.scenario)  # ``trials`` plans the models of the search
+        scenario, trials = self.scenario, ModelPlanner(self.plan, self.scenario)  # ``trials``: for models of the search
         trials.seed, trials.prefix, trials.data = seed_of(self.study.seed, "tune"), "tuning", self.data
         population = next(iter(self._populations()))
         # There is one node of memberships, because a scenario with tuned methods has no sequence of requests.

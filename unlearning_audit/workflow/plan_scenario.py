@@ -10,7 +10,7 @@ from unlearning_audit.study.choice import Plugin
 from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import CaseFiles, Comparison, Node
 from unlearning_audit.workflow.plan_models import (
-    Models,
+    ModelPlanner,
     after_request,
     attack_sets,
     entries,
@@ -45,7 +45,7 @@ def _read_by(metric: Plugin, inputs: Inputs) -> Inputs:
     return {name: nodes for name, nodes in inputs.items() if name.rpartition("_")[2] not in others}
 
 
-class Judged(Models):
+class ScenarioPlanner(ModelPlanner):
     """The planner of one scenario, which adds the jobs of its models, scores, metrics and comparisons to a plan."""
 
     def add(self) -> None:
@@ -112,7 +112,8 @@ class Judged(Models):
         return metrics
 
     def _add_metrics(self, label: str, read_by_metrics: Inputs, read_by_attacks: Inputs, **more: Any) -> Node:
-        """Add the job that computes the scores of all attacks and then the numbers of all metrics, and return its node.
+        """Add the job that computes one method's scores by all attacks and then its numbers by all metrics, and return
+        its node.
 
         Each attack and each metric has a key of its own, by which later jobs find its results and need not compute them
         again.
@@ -124,7 +125,7 @@ class Judged(Models):
         read_by_attacks
             Role → the nodes whose files attacks read.
         more
-            Further settings of the job.
+            Further settings of the job. Of these, only "own_rows" and "attacked" count in the keys of attacks.
         """
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         common = {**attack_sets(attacks), "bootstrap": self.study.bootstrap, "seed": self.study.seed, **more}
@@ -142,7 +143,7 @@ class Judged(Models):
             }
 
         of_attacks = keys(attacks, scoring, lambda attack: read_by_attacks)
-        # The numbers of a metric depend on the scores that it reads, and so its key on the keys of attacks.
+        # A metric may read the scores of any attack, so its key depends on the keys of all attacks.
         of_metrics = keys(metrics, {**common, "scores": of_attacks}, lambda metric: _read_by(metric, read_by_metrics))
         settings = {"attacks": entries(attacks), "metrics": entries(metrics), **common}
         return self.plan.add(
