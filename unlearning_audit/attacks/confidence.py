@@ -15,6 +15,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     φ grows with p_y, so thresholds, decisions and the ROC curve are those of p_y. The score is not p_y itself, which
     rounds to 1 for the most confident samples and would tie them.
 
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

@@ -9,6 +9,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return as the score Σ_c p_c log p_c in nats, the negative entropy, which is higher for members. The decision is
     whether the score reaches the threshold of the class, learned on the shadow models.
 
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

@@ -40,7 +40,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray,
     Raises
     ------
     ValueError
-        For samples that all shadow models saw, and if the shadow models have other classes than the audited models.
+        For samples that all shadow models saw, if logits and labels do not fit each other, if the shadow models have
+        other classes than the audited models, or if they have no members or no non-members.
     """
     if np.isnan(reference_logp).any():
         raise ValueError(f"{int(np.isnan(reference_logp).any(axis=0).sum())} samples were seen by every shadow model")

@@ -23,6 +23,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -
     Far from all values of the shadow models, the density with the larger bandwidth is the larger one, whether it is of
     members or of non-members: a known limit of kernel density estimates.
 
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

@@ -12,6 +12,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     The centre of a class is its median; the standard deviation is pooled over classes, of members and of non-members
     separately. Classes with fewer than two members or non-members have the median of all classes.
 
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

@@ -14,6 +14,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     The starting kit of the NeurIPS 2023 unlearning challenge fits a logistic regression on the cross-entropy within one
     model, on some of its forget and test samples.
 
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

@@ -21,6 +21,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, t
     """Return as the score the mean log p of the least likely tokens of a text, the share ``options.share`` of its
     scored ones. The decision is whether the score reaches the threshold learned on the shadow models.
 
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

@@ -25,6 +25,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, t
     scored ones. μ and σ are mean and standard deviation of log p over the vocabulary. The decision is whether the score
     reaches the threshold learned on the shadow models.
 
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

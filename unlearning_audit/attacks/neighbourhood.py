@@ -14,6 +14,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, neighbours: np.ndar
     """Return as the score the mean log p of a text's scored tokens minus the average over its neighbours of their mean
     log p. The decision is whether the score reaches the threshold learned on the shadow models.
 
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

@@ -16,7 +16,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, reference_logp: np.
     decision is whether the score reaches the threshold learned on the shadow models.
 
     For a language model, log p is the mean over scored tokens. Raises ValueError if no sample was left unseen by two
-    shadow models: the mean for one shadow model is taken over other shadow models.
+    shadow models: the mean for one shadow model is taken over other shadow models. Raises ValueError too if logits and
+    labels do not fit each other, if the shadow models have other classes than the audited models, or if they have no
+    members.
 
     Parameters
     ----------

@@ -16,6 +16,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
 
     Members and non-members weigh the same in the fit.
 
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

@@ -24,6 +24,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     The published code fits on retain and test samples of the audited model itself. This adversary has only shadow
     models, and takes equally many members and non-members from them.
 
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

@@ -18,6 +18,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray)
     The decision is whether the score reaches the threshold of the class, learned on the shadow models; without shadow
     models, whether the score exceeds 0.
 
+    Raises ValueError if logits and labels do not fit each other, if shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
+
     Parameters
     ----------
     logits

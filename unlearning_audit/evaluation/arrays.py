@@ -113,6 +113,7 @@ class Membership(Stored):
         not selected by it.
     """
 
+    #: Fields that all models share.
     SHARED = ("weight", "pair", "memorised")
 
     train: Annotated[np.ndarray, "b models samples"]

@@ -120,7 +120,8 @@ class Group:
 
     @property
     def outputs(self) -> Outputs:
-        """Return the logits of all models in the files, including models that are not in the group."""
+        """Return the logits of all models in the files, including models that are not in the group. Raises what
+        `Cohort.outputs` raises."""
         return self.cohort.outputs(self.files)
 
     @property

@@ -123,14 +123,15 @@ class Evaluation(Cohort):
 
     @cached_property
     def original(self) -> Targets | None:
-        """Return the models before unlearning, or None if no such models have the samples of the audited ones."""
+        """Return the models before unlearning, or None if no such models have the samples of the audited ones. Raises
+        NoAnswerError if they have no logits."""
         group = self.comparable("original")
         return Targets.of(group) if group else None
 
     @cached_property
     def retrained(self) -> Targets | None:
         """Return the retrained models to compare with, or None if no such models have the samples of the audited ones.
-        For retraining itself, these are independently retrained models."""
+        For retraining itself, these are independently retrained models. Raises NoAnswerError if they have no logits."""
         group = self.comparable("retrain")
         return Targets.of(group) if group else None
 

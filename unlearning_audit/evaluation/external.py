@@ -108,7 +108,8 @@ def memberships(files: Mapping[str, str | Path], population: str, data: Data, mo
 def _membership(
     source: "_Source", population: str, shape: tuple[int, int], test: np.ndarray, labels: np.ndarray | None
 ) -> Membership:
-    """Read and check the masks, splits, weights and canaries of one population of models; return them.
+    """Read and check the masks, splits, weights and canaries of one population of models; return them. Seeds are
+    unknown: the number of each model stands in its place.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ class Record:
 
 
 #: Kinds of failures. "model", "method", "attack" and "metric": a plug-in raised, or returned something of the wrong
-#: type. "diverged": a model diverged. "missing": a metric needs other models, which failed.
+#: type. "diverged": the logits of a model are NaN or infinite. "missing": a metric needs other models, which failed.
 KINDS = ("model", "method", "attack", "metric", "diverged", "missing")
 
 COLUMNS = tuple(field.name for field in fields(Row))

@@ -44,6 +44,7 @@ class BySample(Stored):
         int64 [rows]: the sample of each row in the data.
     """
 
+    #: Fields that all models share.
     SHARED = ("signal", "index")
     GAPS = ("values",)
 
@@ -159,6 +160,7 @@ class Relearned(Stored):
         bool [models, bits, rows]: whether the rounded models predict the label.
     """
 
+    #: Fields that all models share.
     SHARED = ("steps", "index", "bits")
 
     steps: Annotated[np.ndarray, "iu points"]

@@ -80,7 +80,8 @@ def splits(member: Membership) -> dict[str, Any]:
 def or_none(read: Callable[[list[str]], Read], files: list[str] | None) -> Read | None:
     """Return what ``read`` returns for the ``files`` of retrained models.
 
-    None if there are no files, or if retraining failed or diverged, because that is not a fault of the method.
+    None if there are no files, and if retraining failed, or diverged (a logit is NaN or infinite), because that is not
+    a fault of the method.
     """
     try:
         return read(files) if files else None

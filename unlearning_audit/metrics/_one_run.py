@@ -53,7 +53,8 @@ class Toss:
 
 def tossed(member: Membership, seed: int) -> list[Toss]:
     """Return the coins of the models. If the protocol drew pairs of canaries, these pairs have the coins. If it did
-    not, pairs of a forgotten and a held-out sample are drawn at random by ``seed`` (`at_random`)."""
+    not, pairs of a forgotten and a held-out sample are drawn at random by ``seed`` (`at_random`, which raises
+    ValueError for a model with other numbers of forgotten than of held-out samples)."""
     if member.pair is None:
         return at_random(member, seed)
     # The two samples of every pair. Sorted by pair they are neighbours; samples without a pair (−1) come first and are

@@ -118,8 +118,8 @@ def nll(logits: np.ndarray) -> np.ndarray:
 def compared_files(evaluation: Evaluation) -> list[str] | None:
     """Return the files with logits of the retrained models to compare with, or None if there are none.
 
-    Retraining itself is compared with its control. Returns None too if retraining failed or diverged, because that is
-    not a fault of this method.
+    Retraining itself is compared with its control. Returns None too if retraining failed, or diverged (a logit is NaN
+    or infinite), because that is not a fault of this method.
     """
     outputs = or_none(evaluation.outputs, evaluation.compared_files)  # opening the files shows whether it failed
     return evaluation.compared_files if outputs else None
@@ -135,7 +135,7 @@ def rows_of_tokens(evaluation: Evaluation, compute: Callable[[np.ndarray], Share
     samples. If there are retrained models, rows of the difference from them follow.
 
     ``compute`` takes the signal "tokens" of some models, float64 [models, samples, tokens, 4]: log p, its mean and
-    standard deviation under the model, and the rank of each token.
+    standard deviation under the model, and the rank of each token. Raises ArtifactError if no job computed this signal.
     """
     samples, files = forgotten_or_heldout(evaluation), compared_files(evaluation)
     audited = compute(evaluation.signal("tokens", evaluation.unlearned_files, evaluation.target, samples))
@@ -159,7 +159,7 @@ def forgotten_or_heldout(evaluation: Evaluation) -> np.ndarray:
 
 def forgotten_tokens(evaluation: Evaluation) -> tuple[np.ndarray, np.ndarray]:
     """Return the samples that some target model forgot, int64 [rows], and the signal "tokens" of all target models on
-    them, float64 [target models, rows, tokens, 4]."""
+    them, float64 [target models, rows, tokens, 4]. Raises ArtifactError if no job computed this signal."""
     samples = np.flatnonzero(evaluation.membership.forget[evaluation.target].any(0))
     return samples, evaluation.signal("tokens", evaluation.unlearned_files, evaluation.target, samples)
 

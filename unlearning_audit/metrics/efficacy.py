@@ -82,7 +82,8 @@ def rows(evaluation: Evaluation) -> list[Row]:
     each model.
 
     If attacks were run, the same rows follow for "attack_probability", the mean probability of membership by each
-    attack. The last rows are "accuracy_sd", the spread of accuracies over models, for each role.
+    attack. The last rows are "accuracy_sd", the spread of accuracies over models, for each role. Raises ArtifactError
+    if no job computed the norms of gradients, and ValueError for scores of an attack that are no probabilities.
     """
     values = evaluate(*evaluation.gradients)
     forget = evaluation.membership[evaluation.target].forget

@@ -113,14 +113,15 @@ def effects(evaluation: Evaluation) -> dict[str, Effect]:
 
 def guess_effects(evaluation: Evaluation, member: Membership) -> dict[str, Effect]:
     """Return "right_guesses" → the share of right guesses on the canaries of the target models, for verdicts.
-    ``member``: the memberships of these models."""
+    ``member``: the memberships of these models. Raises ValueError for scores that are NaN for some sample of a pair."""
     tosses, rule = _one_run.tossed(member, evaluation.seed), DECIDES["right_guesses"]
     return {"right_guesses": _one_run.effect(scores=_one_run.scores_of(evaluation), tosses=tosses, rule=rule)}
 
 
 def audit(evaluation: Evaluation, member: Membership, delta: float) -> list[Row]:
     """Return the rows of the one-run audit of the target models, whose memberships are ``member``. ``delta``: the δ of
-    the lower bounds on ε."""
+    the lower bounds on ε. Raises ValueError where no coins decided what is forgotten (`_one_run.at_random`), and for
+    scores that are NaN for some sample of a pair."""
     scores, tosses = _one_run.scores_of(evaluation), _one_run.tossed(member, evaluation.seed)
     return _one_run.evaluate(
         scores=scores, tosses=tosses, adaptive=evaluation.sets["adaptive"], delta=delta, seed=evaluation.seed

@@ -38,7 +38,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
     retraining itself, "nll_gap" is the difference from its control, which shows the effect of chance. The rows of all
     target models come first. If target models are several swapped pairs (two splits, of which one forgets what the
     other never saw), the rows of each pair follow, with its number in the field ``pair``. Intervals cover models and
-    samples.
+    samples. Raises ValueError for models that are not language models.
     """
     audited, files = _text.nll(evaluation.unlearned[evaluation.target]), _text.compared_files(evaluation)
     retrained = None if files is None else _text.nll(evaluation.outputs(files).logits[evaluation.target])

@@ -67,7 +67,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     The rows are "unlearning_step" of a checkpoint; "auc_…" and "tpr_at_fpr_…" of each attack; "reading_…", the mean of
     each value for each role; "aggregate_…" of each aggregate; and "printed_numbers", the share of printed numbers that
     agree with recomputed ones. If some model lacks scores of an attack on one side, its AUC has this reason in place of
-    a number. If some model lacks values of a role, the row is left out.
+    a number. If some model lacks values of a role, the row is left out. Raises ValueError if a model has no forgotten
+    sample.
     """
     published = evaluation.published
     assert published is not None

@@ -48,7 +48,7 @@ class Options(Settings):
 
 Line = _contents.Line
 Scores = dict[str, np.ndarray]  # attack → float64 [models, samples], larger = more likely forgotten
-Unseen = dict[tuple[int, int], _contents.Unseen]  # (pair, split) → samples that its models never saw
+UnseenOfSplits = dict[tuple[int, int], _contents.Unseen]  # (pair, split) → samples that its models never saw
 
 
 def rows(evaluation: Evaluation, options: Options) -> list[Row]:
@@ -75,7 +75,7 @@ def records(evaluation: Evaluation, options: Options) -> list[Line]:
     return _contents.with_contents(lines, evaluation.data, options.examples, unseen, _contents.surprise(evaluation))
 
 
-def _lines_and_unseen(evaluation: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
+def _lines_and_unseen(evaluation: Evaluation, options: Options) -> tuple[list[Line], UnseenOfSplits]:
     """Return a line for each forgotten record, and (pair, split) → the samples that its models never saw, with scores.
 
     Each record is compared with held-out samples of the same models. If held-out samples are missing or not a random
@@ -118,7 +118,7 @@ def usable_scores(evaluation: Evaluation, phi: np.ndarray, member: Membership) -
 
 def against_heldout(
     evaluation: Evaluation, member: Membership, scores: Scores, rate: float
-) -> tuple[list[Line], Unseen]:
+) -> tuple[list[Line], UnseenOfSplits]:
     """Return a line for each forgotten record, compared with held-out samples of the same models, and (pair, split) →
     these held-out samples with their scores.
 

@@ -38,7 +38,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
     then over each swapped pair (field ``pair``) if there are several.
 
     With retrained models, "rouge_gap" is the recall minus that of retrained models. Retraining itself is compared with
-    its control. Intervals cover models and samples.
+    its control. Intervals cover models and samples. Raises ValueError for data without a tokenizer.
     """
 
     def of_files(files: list[str]) -> _text.Shares:

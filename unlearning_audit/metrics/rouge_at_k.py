@@ -52,7 +52,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     if there are several.
 
     With retrained models, "…_gap" is the difference from the means of retrained models. Intervals cover models and
-    samples. A role of which some model has no sample is left out.
+    samples. A role of which some model has no sample is left out. Raises ValueError for data without a tokenizer.
     """
     samples = _text.forgotten_or_heldout(evaluation)
 

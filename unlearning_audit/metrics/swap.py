@@ -265,7 +265,8 @@ def advantages(
     """Return "advantage" and "tail_advantage" → the effects of each target model and sample, for every adversary but
     the random control.
 
-    The tail advantage leaves out attacks with scores that are NaN. {} without adversaries.
+    The tail advantage leaves out attacks with scores that are NaN. {} without adversaries. Raises ValueError for a
+    model without forgotten or without held-out samples of positive weight.
 
     Parameters
     ----------
@@ -397,7 +398,7 @@ def evaluate(
     Raises
     ------
     ValueError
-        For a model without forgotten or held-out samples.
+        For a model without forgotten or without held-out samples of positive weight.
     """
     game, keys = _game.of_models(target), list(scores)
     names = ["/".join(key) for key in keys]

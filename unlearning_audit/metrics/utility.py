@@ -63,7 +63,7 @@ def rows_of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership
 
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "model_utility" → the model utility of each target model, which verdicts read as utility; {} where a term
-    is 0 for some model, or has fewer than two samples."""
+    is 0 for some model, or has fewer than two samples. Raises ValueError for data without perturbed answers."""
     of_models, _samples = mean_of_terms(terms(evaluation))
     if of_models is None or (of_models.value == 0).any():
         return {}

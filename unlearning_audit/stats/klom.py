@@ -74,7 +74,8 @@ def _shares(margin: np.ndarray, reference: np.ndarray, bins: int, least: float) 
     retrained ones.
 
     The bins of a sample have equal widths from its smallest to its largest margin in both groups. Shares below
-    ``least`` are raised to it; then all shares of a sample in one group are divided by their sum.
+    ``least`` are raised to it; then all shares of a sample in one group are divided by their sum. Raises ValueError if
+    a margin is not finite.
 
     Parameters
     ----------
