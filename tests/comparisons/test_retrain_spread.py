@@ -67,7 +67,7 @@ def test_two_numbers_at_the_same_end_are_saturated():
     """One model whose samples have a standard error of .003·√40 = .019."""
     rule = DecisionRule(-1, "auc", units="models", lowest=0.0, highest=1.0)
     high, higher, below, low = (part(value, 0.003, rule) for value in (0.97, 0.99, 0.96, 0.02))
-    four = SimpleNamespace(value=np.array([[0.7], [0.9], [0.7], [0.9]]), influence=np.zeros((4, 1, 2)), rule=rule)
+    four = SimpleNamespace(value=np.array([[0.7, 0.9, 0.7, 0.9]]), influence=np.zeros((1, 4, 2)), rule=rule)
     assert [distances._nearby_end(one, 0) for one in (high, below, low, four)] == ["ceiling", "", "floor", ""]
     sentences = [
         distances.Read.saturated.func(SimpleNamespace(contrast=SimpleNamespace(audited=high, reference=one), chosen=0))

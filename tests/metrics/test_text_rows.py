@@ -166,8 +166,8 @@ def test_overlap(evaluation):
         row = rows[name, ""]
         assert (row.value, row.n) == (pytest.approx(np.mean([of.mean() for of in expected])), len(asked))
     assert 0 < row.value < 1
-    evaluation.data.x = evaluation.data.x.astype(float)
-    with pytest.raises(ValueError, match="the data are float64, not tokens"):
+    evaluation.data.x = np.abs(evaluation.data.x).astype(np.uint8)
+    with pytest.raises(ValueError, match="the data are uint8, not tokens"):
         call.rows(overlap, evaluation, SETTINGS)
 
 
