@@ -40,6 +40,6 @@ def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
         evaluation = of(member(), logits=two(np.minimum(np.concatenate([right, answers], axis=1), -1e-3)), wrong=wrong)
         read.append(effect(truth_ratio, evaluation).value[0].mean())
         ratio = truth_ratio.log_ratio(evaluation.unlearned, wrong, wrong[:, :0])
-        near.append(np.nanmean(truth_ratio.forms(ratio)["truth_ratio"]))
+        near.append(np.nanmean(truth_ratio.by_metric(ratio)["truth_ratio"]))
     assert abs(near[0] - near[1]) < 0.1
     assert read[0] > 0.99 > 0.75 > read[1] > 0.25

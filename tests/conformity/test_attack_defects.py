@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.metrics import roc_curve
-from unlearning_audit.stats.readings import Question, tprs
+from unlearning_audit.stats.readings import MembershipTest, tprs
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ def test_tpr_is_the_largest_within_the_rate_and_empty_where_it_cannot_be_read(rn
         score = rng.normal(size=800) + 2 * positive
         first = np.argmax(~positive[np.argsort(-score)])
         assert nearest_tpr(score, positive, 0.001) == 0.0  # 1/400 is further from .001 than 0 is
-        question = Question(score[None], positive[None], ~positive[None])
+        question = MembershipTest(score[None], positive[None], ~positive[None])
         readings = tprs(question, fpr=(0.001, 0.01))
         empty, at_one = readings.values()
         assert np.isnan(empty.value)

@@ -13,7 +13,7 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _reference, blind, ruli, vulnerability
 from unlearning_audit.protocols import lira_selection
 from unlearning_audit.protocols import ruli as protocol
-from unlearning_audit.stats.readings import Question, readings
+from unlearning_audit.stats.readings import MembershipTest, readings
 
 import metric_calls as call
 from row_places import about
@@ -76,7 +76,7 @@ def test_one_threshold_for_all_targets_varies_with_the_targets():
     truth = (ndtr(1 - norm.isf(0.001)) + ndtr(5 - norm.isf(0.001))) / 2
     for _ in range(repeats):
         score = rng.normal(size=(models, samples)) + rng.choice([1, 5], (models, 1)) * positive
-        estimate = readings(Question(score, positive, ~positive), fpr=(0.001,))["tpr_at_0.1pct_fpr"]
+        estimate = readings(MembershipTest(score, positive, ~positive), fpr=(0.001,))["tpr_at_0.1pct_fpr"]
         hits += estimate.low <= truth <= estimate.high
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
 

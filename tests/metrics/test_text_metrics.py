@@ -41,7 +41,7 @@ def test_truth_ratio_by_hand():
     log_ratio, ratio = truth_ratio.log_ratio(logits, perturbed, right)[0], math.sqrt(0.1 * 0.3) / 0.2
     np.testing.assert_allclose(np.exp(log_ratio[:2]), [ratio, 0.25 / 0.4], rtol=1e-6)
     assert np.isnan(log_ratio[2:]).all()
-    forms = truth_ratio.forms(np.append(log_ratio[:2], np.log(2)))
+    forms = truth_ratio.by_metric(np.append(log_ratio[:2], np.log(2)))
     np.testing.assert_allclose(forms["truth_ratio"], [min(ratio, 1 / ratio), 0.625, 0.5], rtol=1e-6)
     np.testing.assert_allclose(forms["truth_ratio_utility"], [1 - ratio, 0.375, 0], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(forms["truth_ratio_probability"], [1 / (1 + ratio), 1 / 1.625, 1 / 3], rtol=1e-6)

@@ -73,7 +73,7 @@ def numbers(evaluation, metric, of: str) -> dict[tuple[str, str], np.ndarray]:
     ratio = truth_ratio.log_ratio(logits, wrong, evaluation.data.views("paraphrase"))
     table = {
         perplexity: {"nll": _text.nll(logits)}, memorisation: memorisation.both(four[..., 3]),
-        truth_ratio: truth_ratio.forms(ratio),
+        truth_ratio: truth_ratio.by_metric(ratio),
         multiple_choice: {"choice_accuracy": multiple_choice.right(logits, wrong)},
         rouge: {name: evaluation.overlaps[of][..., i] for i, name in enumerate(list(GAPS)[1:4])},
     }  # fmt: skip
@@ -241,7 +241,7 @@ def terms(evaluation, model: int, *sets: np.ndarray) -> list[float]:
     wrong = evaluation.data.views("perturbed")
     choices = np.array([p[i] / (p[i] + sum(p[w] for w in wrong[i] if w >= 0)) for i in range(SAMPLES)])
     ratio = truth_ratio.log_ratio(evaluation.unlearned, wrong, evaluation.data.views("paraphrase"))[model]
-    better, recall = truth_ratio.forms(ratio)["truth_ratio_utility"], evaluation.overlaps["own"][model, :, 0]
+    better, recall = truth_ratio.by_metric(ratio)["truth_ratio_utility"], evaluation.overlaps["own"][model, :, 0]
     roles = [(samples_of(evaluation, "retain", model), p), *((at, choices) for at in sets)]
     return [np.nanmean(term[at]) for at, probability in roles for term in (probability, recall, better)]
 

@@ -60,7 +60,7 @@ def test_where_all_pairs_abstain_nothing_is_shown():
     assert request(0, 0) == replaced(0, 0) == 0
     share = one_run.right_share(guesses=nothing)
     np.testing.assert_equal((share.value, share.n, share.note), (np.nan, 0, "no pair has different scores"))
-    assert np.isnan(one_run.detectable(pairs=0))
+    assert np.isnan(one_run.detectable_share(pairs=0))
 
 
 def test_tails_are_the_binomial_s_and_do_not_underflow():
@@ -134,10 +134,10 @@ def test_the_evidence_of_any_audit_is_a_number():
 
 @pytest.mark.parametrize(("pairs", "attacks"), [(20, 1), (20, 3), (400, 1)])
 def test_the_detectable_share_is_found_in_four_audits_of_five(pairs, attacks):
-    share = one_run.detectable(pairs=pairs, attacks=attacks)
+    share = one_run.detectable_share(pairs=pairs, attacks=attacks)
     least = next(w for w in range(pairs + 1) if one_run.p_value(guesses=Guesses(w, pairs, attacks)) <= 0.05)
     np.testing.assert_allclose(stats.binom.sf(least - 1, pairs, share), 0.8)
-    assert np.isnan(one_run.detectable(pairs=4))
+    assert np.isnan(one_run.detectable_share(pairs=4))
 
 
 def test_the_share_of_right_guesses_is_corrected_for_the_attacks():

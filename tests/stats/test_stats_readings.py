@@ -6,7 +6,7 @@ from scipy import special
 from unlearning_audit import stats
 from unlearning_audit.plugins import registry
 from unlearning_audit.stats import crossed, readings, separation
-from unlearning_audit.stats.readings import Question
+from unlearning_audit.stats.readings import MembershipTest
 
 from stat_cases import three
 
@@ -85,7 +85,7 @@ def test_optimism_is_how_much_too_high_a_rate_reads_on_average():
 
 
 def question(score, *rows, missing=""):
-    return Question(np.array(score, dtype=float), *(side > 0 for side in sides(*rows).values()), missing)
+    return MembershipTest(np.array(score, dtype=float), *(side > 0 for side in sides(*rows).values()), missing)
 
 
 def test_readings_of_two_targets_by_hand():
@@ -151,7 +151,7 @@ def test_one_threshold_for_all_targets_by_hand():
     assert tpr.optimism == optimism
     assert tpr.note.startswith("one threshold for 3 targets: 20 negatives in one are too few; reads about")
     assert tpr.note.endswith("because 60 negatives set the threshold")
-    asked = Question(
+    asked = MembershipTest(
         *(test[name].astype(of) for name, of in (("score", float), ("positive", bool), ("negative", bool)))
     )
     estimate, empty = readings.tprs(asked, fpr=(0.04, 0.01)).values()
@@ -185,7 +185,7 @@ def test_intervals_over_units_are_wider_where_units_differ():
     positive = np.stack([rng.permutation(200) < 100 for _ in pair])
     score = rng.standard_normal(positive.shape) + 0.5 * pair[:, None] * positive
     alone, of_units = (
-        readings.readings(Question(score, positive, ~positive, unit=unit), fpr=(0.1,)) for unit in (None, pair)
+        readings.readings(MembershipTest(score, positive, ~positive, unit=unit), fpr=(0.1,)) for unit in (None, pair)
     )
     for name, number in of_units.items():
         assert number.value == alone[name].value

@@ -303,7 +303,7 @@ def _rows(counts: Counts, model: int | None, delta: float, tosses: list[Toss]) -
     for attack, (guesses, remark) in counts.items():
         remark = "; ".join(filter(None, (f"{guesses.right} of {guesses.pairs} right", together, remark)))
         p = audit.p_value(guesses=guesses)
-        least = audit.detectable(pairs=guesses.pairs, attacks=guesses.attacks)
+        least = audit.detectable_share(pairs=guesses.pairs, attacks=guesses.attacks)
         undetected = f"a trace that guesses less than {least:.2f} right may have been missed"
         missed = "too few pairs" if np.isnan(least) else undetected  # NaN: no number of right guesses is significant
         note, n = missed if p > audit.ALPHA else "", guesses.pairs  # p > ALPHA: no trace was found

@@ -23,8 +23,9 @@ AGGREGATES = (
     "from published logs, since their formula was not published."
 )
 
-#: Forms of the privacy part → their column heads; d: the distance from the AUC of retrained models.
-FORMS = {"by_full": "1 − d/|full − retrained|", "by_retrained": "1 − d/retrained", "by_difference": "1 − d"}
+#: Ways to compute the privacy part of an aggregate → their column heads; d: the distance from the AUC of retrained
+#: models.
+PRIVACY_PARTS = {"by_full": "1 − d/|full − retrained|", "by_retrained": "1 − d/retrained", "by_difference": "1 − d"}
 
 #: Fields of an aggregate in result files that make an estimate.
 ESTIMATE = ("value", "ci_low", "ci_high", "n", "formula")
@@ -44,7 +45,7 @@ QUANTITIES = (
         for place, (name, label) in enumerate((
             ("memorization", "Memorization"), ("utility", "Utility"),
             *((f"{part}_{form}", f"{part.title()}, {formula}") for part in ("privacy", "overall")
-              for form, formula in FORMS.items()),
+              for form, formula in PRIVACY_PARTS.items()),
         ))
     ),
     Quantity("aggregate_*", "*", "higher", reading=AGGREGATES),

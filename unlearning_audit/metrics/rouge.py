@@ -44,16 +44,16 @@ def rows(evaluation: Evaluation) -> list[Row]:
     def of_files(files: list[str]) -> _text.Shares:
         """Return (name, "") → ROUGE-L of the answers in some files to the samples of ``evaluation``: the recall, F1,
         and F1 without stemming. The "" says that the rows have no ``rule``."""
-        return {(name, ""): values for name, values in forms(_answers.rouge(evaluation, files)).items()}
+        return {(name, ""): values for name, values in by_metric(_answers.rouge(evaluation, files)).items()}
 
     audited, retrained = of_files(evaluation.generated_files), or_none(of_files, evaluation.compared_generated_files)
     return _text.rows_of_shares(evaluation, audited, retrained, gaps={"rouge_recall": "rouge_gap"})
 
 
-def forms(overlap: np.ndarray) -> dict[str, np.ndarray]:
+def by_metric(rouge: np.ndarray) -> dict[str, np.ndarray]:
     """Return "rouge_recall", "rouge_f1" and "rouge_f1_unstemmed" → ROUGE-L, float64 [models, samples] each, from
-    ``overlap`` [models, samples, 3]."""
-    return dict(zip(("rouge_recall", "rouge_f1", "rouge_f1_unstemmed"), np.moveaxis(overlap, -1, 0), strict=True))
+    ``rouge`` [models, samples, 3], these three numbers of each sample."""
+    return dict(zip(("rouge_recall", "rouge_f1", "rouge_f1_unstemmed"), np.moveaxis(rouge, -1, 0), strict=True))
 
 
 def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -65,7 +65,7 @@ def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> di
     answers
         For each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
     """
-    return forms(_answers.rouge_of(data, answers))
+    return by_metric(_answers.rouge_of(data, answers))
 
 
 #: How much a model reproduces of an answer that it never saw is known from retrained models only.

@@ -13,7 +13,7 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import Group, Row, _game, _reference, or_nothing, or_reason, rates, splits, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
-from unlearning_audit.stats.readings import Question, readings, tprs
+from unlearning_audit.stats.readings import MembershipTest, readings, tprs
 
 NEEDS = ("target_samples",)
 DEFAULT = ("target_samples", "imported")
@@ -307,7 +307,7 @@ def over_population(rows: list[Row]) -> list[Row]:
     return ratios
 
 
-def score_tests(targets: Population, shadows: Population, options: Options) -> dict[tuple[str, str], Question]:
+def score_tests(targets: Population, shadows: Population, options: Options) -> dict[tuple[str, str], MembershipTest]:
     """Return (attack, test) → the scores of the target models, with which samples are positives and which negatives:
     for all tests of RULI's table 1, for U-LiRA, and for the population attack, which is one attack for all samples.
 
@@ -349,26 +349,26 @@ def score_tests(targets: Population, shadows: Population, options: Options) -> d
     q_R = shadows.original, shadows.heldout, "held out (original)"
     forget, heldout, unknown = targets.forget, targets.heldout, np.full(targets.forget.shape, np.nan)
     # "efficacy" and "remained" are replaced below, if there are models or samples for them.
-    questions = {
-        ("ruli", "privacy"): Question(log_ratio(targets.unlearned, q_u, q_h), forget, heldout),
-        ("ruli", "efficacy"): Question(unknown, forget, heldout, "no retrained target models were given"),
-        ("ruli", "trained"): Question(log_ratio(targets.original, q_i, q_R), targets.train, heldout),
-        ("ruli", "remained"): Question(unknown, retain, heldout, "no audited sample was kept"),
-        ("u_lira", "privacy"): Question(log_ratio(targets.unlearned, q_u, q_R, gaussian), forget, heldout),
-        ("population", "privacy"): Question(_population_log_odds(targets, shadows, options), forget, heldout),
+    tests = {
+        ("ruli", "privacy"): MembershipTest(log_ratio(targets.unlearned, q_u, q_h), forget, heldout),
+        ("ruli", "efficacy"): MembershipTest(unknown, forget, heldout, "no retrained target models were given"),
+        ("ruli", "trained"): MembershipTest(log_ratio(targets.original, q_i, q_R), targets.train, heldout),
+        ("ruli", "remained"): MembershipTest(unknown, retain, heldout, "no audited sample was kept"),
+        ("u_lira", "privacy"): MembershipTest(log_ratio(targets.unlearned, q_u, q_R, gaussian), forget, heldout),
+        ("population", "privacy"): MembershipTest(_population_log_odds(targets, shadows, options), forget, heldout),
     }
     phi_heldout = targets.retrained if options.test_model == "retrained" else targets.original
     if phi_heldout is not None:
         score = log_ratio(np.where(forget, targets.unlearned, phi_heldout), q_u, q_R)
-        questions["ruli", "efficacy"] = Question(score, forget, heldout)
+        tests["ruli", "efficacy"] = MembershipTest(score, forget, heldout)
     if retain.any():
         # No protocol ensures that enough shadow models retain each sample; samples without them are left out.
         used = (retain | heldout).any(axis=0) & (shadows_retain.sum(axis=0) >= options.minimum)
         score = unknown.copy()
         over, under = ((phi[:, used], mask[:, used], name) for phi, mask, name in (q_r, q_h))
         score[:, used] = log_ratio(targets.unlearned[:, used], over, under)
-        questions["ruli", "remained"] = Question(score, retain & used, heldout & used)
-    return questions
+        tests["ruli", "remained"] = MembershipTest(score, retain & used, heldout & used)
+    return tests
 
 
 def _population_log_odds(targets: Population, shadows: Population, options: Options) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.metrics import Evaluation, FalsePositiveRates, Group, Row, Settings, _pairs, ruli, table
-from unlearning_audit.stats.readings import Question, readings
+from unlearning_audit.stats.readings import MembershipTest, readings
 
 #: The tests that are kept. The test "remained" is not: every target forgot or never saw the evaluated samples.
 TESTS = (("ruli", "privacy"), ("ruli", "efficacy"), ("u_lira", "privacy"), ("population", "privacy"))
@@ -66,7 +66,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
 
 def leave_pair_out(
     population: ruli.Population, splits: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
-) -> dict[tuple[str, str], Question]:
+) -> dict[tuple[str, str], MembershipTest]:
     """Return (attack, test) → the scores of all models in this test of RULI, with which samples are positives and
     negatives. The shadow models of each model are all except itself and its twin, the model of the other split with the
     same number.
@@ -95,12 +95,12 @@ def leave_pair_out(
         for test in TESTS:
             scores[test][np.ix_(audited, columns)] = tests[test].score
             missing[test] = tests[test].missing
-    return {test: Question(scores[test], population.forget, population.heldout, missing[test]) for test in TESTS}
+    return {test: MembershipTest(scores[test], population.forget, population.heldout, missing[test]) for test in TESTS}
 
 
-def restricted(test: Question, models: np.ndarray, block: np.ndarray) -> Question:
+def restricted(test: MembershipTest, models: np.ndarray, block: np.ndarray) -> MembershipTest:
     """Return the ``test`` restricted to some ``models``, bool [models], and to the samples that any of these forgot or
     held out. ``block`` int [models]: the pair of splits of each model, which becomes its unit."""
     columns = (test.positive | test.negative)[models].any(axis=0)
     score, positive, negative = (array[models][:, columns] for array in (test.score, test.positive, test.negative))
-    return Question(score, positive, negative, missing=test.missing, unit=block[models])
+    return MembershipTest(score, positive, negative, missing=test.missing, unit=block[models])

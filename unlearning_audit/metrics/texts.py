@@ -99,7 +99,7 @@ def answer_readings(mean_logp: np.ndarray, data: Data) -> dict[str, np.ndarray]:
     share = np.exp(mean_logp) / np.nansum(np.exp(choices), axis=-1)
     return {
         RATIO: ratio,
-        **truth_ratio.forms(ratio),
+        **truth_ratio.by_metric(ratio),
         "choice_accuracy": multiple_choice.right_by_logp(choices),
         "choice_probability": np.where(np.isnan(ratio), np.nan, share),
     }

@@ -61,7 +61,7 @@ def rows(evaluation: Evaluation) -> list[Row]:
     audited = log_ratio(evaluation.unlearned[evaluation.target], perturbed, right)
     files = _text.compared_files(evaluation)
     # `_text.rows_of_shares` takes (metric, field ``rule`` of its rows) → values; these rows have no rule.
-    lines = _text.rows_of_shares(evaluation, {(name, ""): value for name, value in forms(audited).items()})
+    lines = _text.rows_of_shares(evaluation, {(name, ""): value for name, value in by_metric(audited).items()})
     if files is None:
         return lines
     retrained = log_ratio(evaluation.outputs(files).logits[evaluation.target], perturbed, right)
@@ -137,7 +137,7 @@ def log_quotient(wrong: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.asarray(np.where(present, wrong, 0.0).sum(-1) / present.sum(-1) - right)
 
 
-def forms(log_ratio: np.ndarray) -> dict[str, np.ndarray]:
+def by_metric(log_ratio: np.ndarray) -> dict[str, np.ndarray]:
     """Return three functions of the truth ratio R from log R, each under the name of the metric that is its mean:
     float64 of the shape of ``log_ratio``."""
     return {

@@ -88,7 +88,8 @@ def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     # The probability p̄ of the answer of each sample, and the sum of p̄ of its wrong answers.
     p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
     wrong_p = np.nansum(np.exp(views_logp(logits, wrong)), -1)
-    better = truth_ratio.forms(truth_ratio.log_ratio(logits, wrong, paraphrase))["truth_ratio_utility"]  # max(0, 1 − R)
+    # max(0, 1 − R)
+    better = truth_ratio.by_metric(truth_ratio.log_ratio(logits, wrong, paraphrase))["truth_ratio_utility"]
     recall = _answers.rouge(evaluation, evaluation.generated_files)[..., 0]  # of recall and two F1
     share = np.where((wrong >= 0).any(1), p / (p + wrong_p), np.nan)  # of p̄ among all choices
     all_terms = [(value, roles["retain"]) for value in (p, recall, better)]

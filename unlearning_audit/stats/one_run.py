@@ -200,7 +200,7 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     return _lower_bound(np.logaddexp(0.0, bound) - np.log(2), guesses)  # logaddexp(0, b) = ln(1 + e^b)
 
 
-def detectable(*, pairs: int, attacks: int = 1) -> float:
+def detectable_share(*, pairs: int, attacks: int = 1) -> float:
     """Return the least true share of right guesses that a test on this number of pairs detects with probability
     `POWER`, at level `ALPHA`; NaN where no number of right guesses is significant.
 

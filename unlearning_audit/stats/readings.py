@@ -10,7 +10,7 @@ from unlearning_audit.stats.shapes import Bool, Float, Int, Mask, Matrix
 
 
 @dataclass(frozen=True)
-class Question:
+class MembershipTest:
     """A membership test on all target models.
 
     Parameters
@@ -33,7 +33,7 @@ class Question:
     unit: Int[np.ndarray, "targets"] | None = None
 
 
-def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estimate]:
+def readings(test: MembershipTest, *, fpr: tuple[float, ...]) -> dict[str, stats.Estimate]:
     """Return ``accuracy``, ``auc`` and ``tpr_at_…pct_fpr`` of a test, by name: means over targets, or NaN with the
     reason.
 
@@ -54,7 +54,7 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
     return dict(zip(("accuracy", "auc"), _over_models([accuracy, auc], n, unit), strict=True)) | tpr
 
 
-def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:
+def tprs(test: MembershipTest, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:
     """Return the TPR of a test at each ``fpr``, by FPR: the mean over targets, or NaN with the reason.
 
     Targets without positive or without negative samples are left out. If one target cannot resolve an FPR but all
@@ -75,12 +75,12 @@ def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimat
     return estimates
 
 
-def _samples_used(test: Question) -> int:
+def _samples_used(test: MembershipTest) -> int:
     """Return how many samples are positive or negative for some target."""
     return int((test.positive | test.negative).any(axis=0).sum())
 
 
-def _usable_targets(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | str:
+def _usable_targets(test: MembershipTest) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | str:
     """Return score, positive and negative of the targets that have both kinds of samples, float64 [targets, samples]
     each, and the pair of splits of each target, int [targets], or None.
 
