@@ -14,8 +14,9 @@ from unlearning_audit.workflow.measured import measured
 from unlearning_audit.workflow.open_stack import ModelBatch, device_facts
 
 
-def candidates(member: Membership) -> np.ndarray:
-    """Return the samples that some model forgets or that are held out from it, int64 [rows]."""
+def default_rows(member: Membership) -> np.ndarray:
+    """Return the samples of which a signal without a function ``about`` is read, int64 [rows]: those that some model
+    forgets or that are held out from it."""
     return np.flatnonzero((member.forget | member.heldout).any(0))
 
 
@@ -72,16 +73,16 @@ def signals(
         """Read the signal from all models, write it, and return facts for the spec."""
         module = registry.load("signals", settings["signal"], place.get("signal_file"))
         # Attacks do not learn from records, so that a signal that is kept as a record is not read from shadow models.
-        queried = ~membership.shadow if hasattr(module, "RECORD") else np.ones(len(membership.seed), bool)
-        numbers = np.flatnonzero(queried)
-        member = membership[numbers]
+        is_read = ~membership.shadow if hasattr(module, "RECORD") else np.ones(len(membership.seed), bool)
+        opened = np.flatnonzero(is_read)
+        member = membership[opened]
         # The samples to query: int64 [rows] for all models, or [models, rows] for each.
-        rows = module.about(member, samples, settings) if hasattr(module, "about") else candidates(member)
-        if not len(numbers):
+        rows = module.about(member, samples, settings) if hasattr(module, "about") else default_rows(member)
+        if not len(opened):
             module.without_models(rows, settings).write(signals)
             return {"models": 0}
         records = []  # one for each portion of models
-        for portion, chosen, stack in ModelBatch(samples, membership, settings, place, ()).stacks(models[0], numbers):
+        for portion, chosen, stack in ModelBatch(samples, membership, settings, place, ()).stacks(models[0], opened):
             with guard(module.__file__, but=ArtifactError), guard_model(settings, place):
                 asked = rows if rows.ndim == 1 else rows[portion]
                 if hasattr(module, "measure"):
@@ -90,7 +91,7 @@ def signals(
                     result = module.read(stack, chosen, asked, settings)  # ``chosen``: the portion's memberships
                 records.append(as_stored(settings["signal"], result, asked, len(stack)))
         type(records[0]).concatenate(records).write(signals)
-        return {"models": len(numbers), **device_facts(stack.device)}
+        return {"models": len(opened), **device_facts(stack.device)}
 
     # None: this job writes no file of models, in which a failure would be noted.
     return attempt(compute, None, signals, "model", place.get("file"), before="method", **place.get("terms", {}))

@@ -106,7 +106,7 @@ def read_(
             )  # fmt: skip
         page = None if only_write else read.audit(file)
     if as_json:
-        print(json.dumps(read.records(file, page)))
+        print(json.dumps(read.json_values(file, page)))
 
 
 @app.command("try", rich_help_panel=OWN, epilog="audit try repo/unlearn.py --study mine.yaml --set function=forget")

@@ -36,6 +36,7 @@ from unlearning_audit.workflow.nodes import Plan
 
 #: The default attacks: those of Tu, Hu & Ma 2024, and a control that must find nothing.
 ATTACKS = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "random")
+#: The name of the study that `audit` writes, and of its folder of results.
 STUDY = "audit"
 
 #: How a doubt is shown.
@@ -209,8 +210,10 @@ def _advice(verdicts: pandas.DataFrame) -> list[str]:
 
 
 def _reason(verdict: Mapping[str, Any]) -> str:
-    """Return the note on a row of the table of verdicts: with a distance, the assumption on which the verdict rests (""
-    if there is none); without a distance, the reason why it is missing.
+    """Return the note that `Audit.matrix` shows on a row of the table of verdicts.
+
+    With a distance, it is the assumption on which the verdict rests ("" if there is none); without a distance, it is
+    the reason why there is none.
 
     For a method that failed, the reason is not returned, because its failure is shown elsewhere.
     """
@@ -476,11 +479,11 @@ def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) 
     return options_of
 
 
-def _messages(place: Path, method: str) -> Iterator[list[str]]:
-    """Yield three lists of lines from the results in the folder ``place``: the failures of the run, the doubts about
+def _messages(folder: Path, method: str) -> Iterator[list[str]]:
+    """Yield three lists of lines from the results in ``folder``: the failures of the run, the doubts about
     models, and the remarks, each line once. In these lines, the path of the audited models' files is replaced by the
     argument's name, target."""
-    records = rows.read_study(place / "results" / STUDY / "metrics.csv")  # numbers, notes of models, and failures
+    records = rows.read_study(folder / "results" / STUDY / "metrics.csv")  # numbers, notes of models, and failures
     intact = [record.row for record in records if isinstance(record.row, rows.Row)]
     # The keys are the notes of either kind, each once and in order.
     notes = [dict.fromkeys(row.note for row in intact if row.metric == kind) for kind in ("doubt", "remark")]

@@ -149,7 +149,7 @@ def audit(file: str) -> Path:
     return page
 
 
-def records(file: str, page: Path | None) -> dict[str, Any]:
+def json_values(file: str, page: Path | None) -> dict[str, Any]:
     """Return what ``audit read --json`` prints: the study's ``file``, the role of every result that was read and, if
     there is a report (``page``), the fields of its summary."""
     from unlearning_audit.store import cells

@@ -36,7 +36,7 @@ class Trial:
     error
         The standard error of ``distance``.
     lost
-        The largest loss of utility against retraining, in margins (above 1 it is too much).
+        The largest loss of utility against retraining, in margins (above 1 it is too much); inf if the setting failed.
     seconds
         How long the method alone took.
     metric, margin

@@ -22,6 +22,9 @@ def comparisons(metrics: list[str], effects: list[str], settings: dict[str, Any]
     effects
         The file of effects of each of these methods: what each model and sample adds to the numbers that decide
         verdicts.
+    settings
+        "methods"; "margins", "draws" and "seed" for `verdicts.compare`; and, where the study has them, "alpha",
+        "spreads" and "shams" for it.
     shown
         The files to write, by the names of these tables.
     """

@@ -24,8 +24,8 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
         The files of the figure.
     settings
         "scenarios": for each scenario, its protocol and the files of memberships, from which its models are counted.
-        "own_metrics": what `workflow.parameters.own_metrics` returns. "broken": the loss of test accuracy from which a
-        model counts as broken.
+        "own_metrics": what `workflow.parameters.own_metrics` returns. "broken": the loss of test accuracy above which
+        a model counts as broken.
     """
     members = {}  # scenario → its protocol and the memberships of all its models
     for name, scenario in settings["scenarios"].items():

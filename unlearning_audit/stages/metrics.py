@@ -63,7 +63,7 @@ def metrics(
     facts = place["metrics"]
     known = _known(folder, facts["keys"])
     numbers = measure(evaluation, settings["metrics"], files=facts["files"], terms=facts["terms"], known=known)
-    doubts, original = [*evaluation.unread, *remarks(evaluation.unlearned_files)], evaluation.group("original")
+    doubts, original = [*evaluation.unread, *doubts_in_specs(evaluation.unlearned_files)], evaluation.group("original")
     notes = [
         *(Row("doubt", note=text) for text in doubts),
         *unchanged(original.files if original else [], evaluation.unlearned_files),
@@ -156,6 +156,7 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
     return known
 
 
-def remarks(paths: list[str]) -> list[str]:
-    """Return the remarks (doubts about a method) in the specs of the jobs that made the files ``paths``, each once."""
+def doubts_in_specs(paths: list[str]) -> list[str]:
+    """Return the doubts about a method, each once: the "remarks" in the specs of the jobs that made the files
+    ``paths``."""
     return list(dict.fromkeys(remark for path in paths for remark in spec_of(path).get("remarks", [])))

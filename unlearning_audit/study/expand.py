@@ -11,7 +11,8 @@ from typing import Any
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.study.messages import Path, StudyError, as_yaml, contains
 
-#: Fields that map names to options, or just list names; a scenario's own replace the defaults' as a whole.
+#: Fields that map names to options, or just list names; a scenario's own replace the defaults' as a whole. Its metrics,
+#: which map names to options too, are added to those of the defaults.
 PLUGIN_FIELDS = ("methods", "attacks")
 
 

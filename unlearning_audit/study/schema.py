@@ -19,6 +19,7 @@ from unlearning_audit.study import messages
 from unlearning_audit.study.choice import Plugin, Tune
 from unlearning_audit.training.recipe import Recipe
 
+#: The standard deviation of a metric over retrained models.
 Spread = Annotated[float, Field(ge=0)]
 #: A whole number of samples or, with a dot, a fraction of them.
 Share = int | Annotated[float, Field(le=1)]
@@ -78,6 +79,7 @@ class DataChoice(Settings):
     greyscale: bool | Literal["interleaved"] = False
 
 
+#: Fields of `DataChoice`; all other fields of ``data`` are the source's own.
 USES = tuple(DataChoice.model_fields)
 
 
@@ -224,11 +226,12 @@ class ScenarioFile(Settings):
     """The fields of one scenario, after the defaults are filled in.
 
     ``data``, ``model`` and ``protocol``: a name and options beside it. ``recipe``: how originals, retrained and shadow
-    models are trained. ``methods``, ``attacks`` and ``metrics``: options by name; a list of names picks from the
-    defaults. ``controls``: train a second, independent population of retrained models. ``tune``: tune every method
-    whose file declares a space, unless the method has its own ``tune``; each is audited at the setting that was chosen
-    and, as NAME_published, at the study's. Beside these stands ``vary``: axis → values. A list sets the field that the
-    axis is named after; a mapping maps each label to the fields that it sets.
+    models are trained. ``methods``, ``attacks`` and ``metrics``: options by name. A scenario's methods and attacks
+    replace those of the defaults; a list of names picks from these. Its metrics are added to those of the defaults.
+    ``controls``: train a second, independent population of retrained models. ``tune``: tune every method whose file
+    declares a space, unless the method has its own ``tune``; each is audited at the setting that was chosen and, as
+    NAME_published, at the study's. Beside these stands ``vary``: axis → values. A list sets the field that the axis is
+    named after; a mapping maps each label to the fields that it sets.
     """
 
     data: dict[str, Any]
