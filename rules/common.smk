@@ -80,7 +80,7 @@ def display(category, tables=(), figures=()):
     """Return ending → path of the output files of tables and figures, given by their names; of a second table or
     figure, name and ending → path. Snakemake's report shows those in csv and svg under ``category``.
     """
-    paths = parameters.shown(tables, figures, f"results/{STUDY}")
+    paths = parameters.output_paths(tables, figures, f"results/{STUDY}")
     for name, path in paths.items():
         if path.endswith((".csv", ".svg")):
             kind = "table" if path.endswith(".csv") else "figure"
@@ -101,7 +101,7 @@ def settings_by(order, *values):
 @cache
 def files_by(order, *values):
     """Return all outputs of the study's jobs that the settings of `settings_by` name."""
-    return parameters.files(PLAN, settings_by(order, *values))
+    return parameters.input_paths(PLAN, settings_by(order, *values))
 
 
 def asks(order, *names, of=settings_by):

@@ -39,7 +39,7 @@ def tuning(settings: dict[str, Any], **shown: str) -> None:
         "campaigns": for each tuned method, the files of its trials, its distances, its spec and its chosen setting.
         "places": what `_standings` reads.
     shown
-        The files to write, by the names of `workflow.parameters.shown`.
+        The files to write, by the names of `workflow.parameters.output_paths`.
     """
     campaigns = []  # one for each tuned method
     for files in settings["campaigns"]:

@@ -26,15 +26,15 @@ def test_orders_are_json_and_name_files_of_the_plan(planned):
     for order in orders:
         assert json.loads(json.dumps(order, allow_nan=False)) == order
         assert re.fullmatch(r"[0-9a-f]{10}", order["code"])
-        assert set(parameters.files(planned, order)) <= paths
+        assert set(parameters.input_paths(planned, order)) <= paths
     collected, cost = orders[:2]
     gathered = {path for case in planned.cases for path in (case.metrics, case.records)}
-    assert parameters.files(planned, collected) == sorted(gathered)
+    assert parameters.input_paths(planned, collected) == sorted(gathered)
     made = sorted(node.outputs["spec"] for node in planned.all() if not node.within)
-    assert parameters.files(planned, cost) == made
+    assert parameters.input_paths(planned, cost) == made
     assert {entry["spec"] for entry in cost["nodes"]} == set(planned.specs()) > set(made)
     metrics = planned.cases[0].metrics
-    assert parameters.files(planned, {"a": [metrics, "results/none/metrics.csv", {"b": metrics, "c": 1}]}) == [metrics]
+    assert parameters.input_paths(planned, {"a": [metrics, "results/no.csv", {"b": metrics, "c": 1}]}) == [metrics]
 
 
 def test_the_command_names_the_study_it_belongs_to(planned, workdir):

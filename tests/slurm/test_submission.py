@@ -42,7 +42,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 #: Jobs that score ask for what they read; here that is next to nothing beside the process, if the rule looks at files
 #: that other jobs have just written.
-SMALL = pytest.approx(1.1 * rates.PROCESS, rel=0.1)
+SMALL = pytest.approx(1.1 * rates.PROCESS_MB, rel=0.1)
 
 #: What one job asks for in its first attempt: partition, GPUs, memory in MB, minutes.
 ASKED = {

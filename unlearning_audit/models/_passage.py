@@ -20,7 +20,7 @@ from unlearning_audit.models._adapted import Adapted
 from unlearning_audit.models._text import Causal
 
 #: The smallest mean negative log-likelihood, in nats. At 0 the logit would be infinite.
-LEAST = 1e-7
+LEAST_NLL = 1e-7
 
 #: Names that peft gives to an adapter's two files: the configuration, which names the base model, and the weights.
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -91,8 +91,8 @@ def mean_nll(logits: Tensor, x: Tensor) -> Tensor:
 
 def two_classes(nll: Tensor) -> Tensor:
     """Return the logits (φ, 0) whose softmax is (p̄, 1 − p̄) with p̄ = exp(−``nll``): [...] → [..., 2]. So φ is the log
-    odds of p̄, log(p̄ / (1 − p̄)). An ``nll`` below `LEAST` counts as that, because φ is infinite for 0."""
-    nll = nll.clamp_min(LEAST)
+    odds of p̄, log(p̄ / (1 − p̄)). An ``nll`` below `LEAST_NLL` counts as that, because φ is infinite for 0."""
+    nll = nll.clamp_min(LEAST_NLL)
     phi = -nll - torch.log(-torch.expm1(-nll))
     return torch.stack([phi, torch.zeros_like(phi)], -1)
 

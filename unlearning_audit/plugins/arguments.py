@@ -53,7 +53,7 @@ OTHERWISE = {"num", "n", "nb", "no", "number", "count", "use", "with", "without"
 
 #: Roles that are given only if the parameter has no default. The same holds for names that may be switches, such as
 #: test or keep, unless they contain a noun.
-MODEST = ("criterion", "optimizer", "batch_size", "logger")
+ONLY_IF_REQUIRED = ("criterion", "optimizer", "batch_size", "logger")
 NOUNS = ("forget", "retain", "remain")
 
 
@@ -169,8 +169,8 @@ def assigned(
 def _keeps_default(name: str, purpose: str) -> bool:
     """Return whether a parameter that has a default keeps it, although its name suggests the role ``purpose``.
 
-    It keeps the default if the role is in `MODEST`, or if the parameter's name may also be a switch: words such as test
-    or train, without a noun such as forget and without a word for data or loader.
+    It keeps the default if the role is in `ONLY_IF_REQUIRED`, or if the parameter's name may also be a switch: words
+    such as test or train, without a noun such as forget and without a word for data or loader.
     """
     may_be_switch = purpose.endswith("_loader") and not {*words_of(name)} & {*KIND_OF, *SHORT, *NOUNS}
-    return purpose in MODEST or may_be_switch
+    return purpose in ONLY_IF_REQUIRED or may_be_switch

@@ -17,8 +17,8 @@ LIBRARY = Path(__file__).resolve().parents[1]
 EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EIO, errno.ENFILE, errno.EMFILE, errno.EROFS)
 
 #: Texts of torch's RuntimeErrors for exhausted memory, and for a graphics card or driver that failed.
-MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed", "allocation_failed")
-CARD = ("cuda error", "cuda driver", "nvidia driver", "cudnn", "cublas", "hip error")
+OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed", "allocation_failed")
+CARD_FAILED = ("cuda error", "cuda driver", "nvidia driver", "cudnn", "cublas", "hip error")
 
 
 class PluginError(ValueError):
@@ -70,7 +70,7 @@ def of_machine(error: BaseException) -> bool:
         return cause.errno in EXHAUSTED
     text = str(error).lower() if isinstance(error, RuntimeError) else ""
     # A device-side assert is an error of the code, such as a label that is too large, although CUDA reports it.
-    machine_failed = any(words in text for words in (*MEMORY, *CARD)) and "device-side assert" not in text
+    machine_failed = any(words in text for words in (*OUT_OF_MEMORY, *CARD_FAILED)) and "device-side assert" not in text
     return machine_failed or isinstance(error, MemoryError)
 
 

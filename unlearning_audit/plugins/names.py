@@ -10,7 +10,7 @@ from unlearning_audit.plugins.guard import PluginError, readable
 LONGEST = 40
 
 #: Names of rows that hold text instead of a number.
-WORDS = ("failed", "doubt", "remark", "unchanged")
+TEXT_ROWS = ("failed", "doubt", "remark", "unchanged")
 
 
 def check_names(metrics: Iterable[str], key: str, file: str) -> None:
@@ -29,7 +29,7 @@ def check_names(metrics: Iterable[str], key: str, file: str) -> None:
     declared_names = [quantity.name for quantity in registry.quantities(key, file, key=key)]
     reserved = [quantity.name for name in registry.names("metrics") for quantity in registry.quantities(name)]
     for metric in dict.fromkeys(metrics):
-        if metric in WORDS or any(fnmatchcase(metric, name) for name in reserved):
+        if metric in TEXT_ROWS or any(fnmatchcase(metric, name) for name in reserved):
             problem = f"rows may not be called {metric!r}, a name of the library's own rows"
             raise PluginError(f"{readable(file)}: {problem}; rename them")
         if not any(fnmatchcase(metric, name) for name in declared_names):

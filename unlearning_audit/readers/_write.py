@@ -21,7 +21,7 @@ LONGEST_COLUMN = LONGEST - len("reading_")
 
 #: The number of standard errors from .5 beyond which an AUC of retrained models shows that forgotten and held-out
 #: samples differ, whatever models saw.
-ERRORS = 2.0
+STANDARD_ERRORS = 2.0
 
 
 def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def notes_on_retrained(models: list[Model]) -> list[str]:
     error = np.sqrt((forgotten + heldout + 1) / (12 * forgotten * heldout))
     # The attacks of the first model.
     means = {name: float(np.mean([values[name] for values in by_model if name in values])) for name in by_model[0]}
-    differing = {name: value for name, value in means.items() if abs(value - 0.5) > ERRORS * error}
+    differing = {name: value for name, value in means.items() if abs(value - 0.5) > STANDARD_ERRORS * error}
     if not differing:
         return []
     listed = ", ".join(f"{value:.2f} by {name}" for name, value in sorted(differing.items(), key=lambda item: item[1]))

@@ -28,7 +28,7 @@ ROLES = {"pretrain": NONE, "oracle": RETRAIN}
 
 
 #: The largest number of models of a kind that are read, and of retained samples of a model, evenly spaced.
-MODELS, KEPT = 200, 2000
+MOST_MODELS, MOST_RETAINED = 200, 2000
 
 
 def files(place: Path) -> list[Path]:
@@ -63,7 +63,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
 
 def _of_folders(paths: list[Path]) -> list[Model]:
     """Read the models from single files of decision margins, ``margins/<data>/<kind>/…/id_<model>_….npy``; at most
-    `MODELS` models of each kind and forget set.
+    `MOST_MODELS` models of each kind and forget set.
 
     A file belongs to a model by its data, architecture, kind, forget set and number. Files outside of a folder
     ``forget_<k>`` belong to the models of all forget sets. Raises ValueError if a folder is missing in a path, if two
@@ -90,7 +90,7 @@ def _of_folders(paths: list[Path]) -> list[Model]:
         raise ValueError(f"{paths[0].parent}: no folder forget_<number> says to which forget set these margins belong")
     models: list[Model] = []
     for _, keys_of_set in groupby(keys, key=lambda key: key[:3]):
-        for key in islice(keys_of_set, MODELS):
+        for key in islice(keys_of_set, MOST_MODELS):
             # Files of the same model that belong to all forget sets, such as those of retained samples.
             of_all_sets = margins.get((*key[:2], None, key[3]), {})
             epochs = {epoch: of_all_sets.get(epoch, {}) | files for epoch, files in margins[key].items()}
@@ -132,7 +132,7 @@ def _of_files(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_
 
 
 def _of_archive(path: Path) -> list[Model]:
-    """Read the models of an archive of decision margins: one for each epoch and each of the first `MODELS` models.
+    """Read the models of an archive of decision margins: one for each epoch and each of the first `MOST_MODELS` models.
 
     The method is named after the file; a file called "shard_" and a number names none. The forget set is named by the
     innermost folder that names one; it may be unknown. Names of samples begin with the forget set, so the models have
@@ -144,7 +144,7 @@ def _of_archive(path: Path) -> list[Model]:
     sets = [folder.name for folder in path.parents if _SET.fullmatch(folder.name)]  # innermost first
     task, models = next(iter(sets), ""), []
     epochs, count, _ = arrays["margins_forget"].shape
-    for epoch, number in np.ndindex(epochs, min(count, MODELS)):
+    for epoch, number in np.ndindex(epochs, min(count, MOST_MODELS)):
         model = Model(path, UNLEARNED, method="_".join(hints.words), step=epoch + 1, task=task)
         values = {part: arrays[f"margins_{part}"][epoch, number].astype(np.float64) for part in _margins.PARTS}
         model.raw = {"epoch": epoch, "values": values, "counts": _counts(values)}
@@ -161,14 +161,14 @@ def _counts(values: Mapping[str, np.ndarray]) -> dict[str, int]:
 def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
     """Set a model's readings and, if there are held-out samples, its scores.
 
-    A reading is the probability of the label on one part of the data, with at most `KEPT` retained samples. The scores
-    "confidence" are the decision margins of forgotten and held-out samples. ``values``: part of the data → decision
-    margins, float64 [samples].
+    A reading is the probability of the label on one part of the data, with at most `MOST_RETAINED` retained samples.
+    The scores "confidence" are the decision margins of forgotten and held-out samples. ``values``: part of the data →
+    decision margins, float64 [samples].
     """
     for part, value in values.items():
         numbers = tuple(range(len(value)))
-        if part == "retain" and len(value) > KEPT:
-            numbers = tuple(np.linspace(0, len(value) - 1, KEPT).astype(int).tolist())
+        if part == "retain" and len(value) > MOST_RETAINED:
+            numbers = tuple(np.linspace(0, len(value) - 1, MOST_RETAINED).astype(int).tolist())
         probability = expit(value[list(numbers)])  # a margin is the logit of the probability
         model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, model.task, numbers), probability)
     heldout = next((part for part in ("val", "test") if part in values), None)

@@ -59,4 +59,4 @@ def without_models(rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
     as many steps and with as many bits as the ``settings`` say (`read`)."""
     from unlearning_audit.training import relearning
 
-    return Relearned.empty(relearning.points(settings["steps"]), rows, np.array(settings.get("bits", []), np.int64))
+    return Relearned.empty(relearning.read_steps(settings["steps"]), rows, np.array(settings.get("bits", []), np.int64))

@@ -64,15 +64,15 @@ def show(plan: Plan, file: str) -> Path:
     folder = f"{ROOT}/{plan.study.name}"
     union, lists, ledger = (f"{folder}/{name}" for name in ("metrics.csv", "records.csv", "cost.csv"))
     # ``names``: of the tables and of the figures that a rule of Snakemake makes.
-    shown_by = {rule: parameters.shown(*names, folder) for rule, names in DISPLAYS.items()}
+    shown_by = {rule: parameters.output_paths(*names, folder) for rule, names in DISPLAYS.items()}
     with matplotlib.rc_context():  # restores at the end what figures change in matplotlib's settings
         collect.collect(union, lists, **shown_by["collect"], settings=parameters.collect(plan))
         cost.cost(ledger, **shown_by["cost"], settings=parameters.cost(plan))
         verdicts.verdicts(settings=parameters.verdicts(plan), **shown_by["verdicts"])
         for name in ("headline", *plan.study.tables):
-            table.table(union, **parameters.shown([name], (), folder), settings=parameters.table(plan, name))
+            table.table(union, **parameters.output_paths([name], (), folder), settings=parameters.table(plan, name))
         for name in plan.study.figures:
-            figure.figure(union, **parameters.shown((), [name], folder), settings=parameters.figure(plan, name))
+            figure.figure(union, **parameters.output_paths((), [name], folder), settings=parameters.figure(plan, name))
         meta.meta(union, **shown_by["meta"], settings=parameters.meta(plan))
     html, summary = f"{folder}/report.html", f"{folder}/summary.json"
     # Files whose names begin with a point, such as seals of an earlier call, are no results.

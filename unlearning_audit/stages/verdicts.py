@@ -14,7 +14,7 @@ def verdicts(settings: dict[str, Any], **shown: str) -> None:
     Parameters
     ----------
     shown
-        The output files of these tables and of the figure, named as by `workflow.parameters.shown`.
+        The output files of these tables and of the figure, named as by `workflow.parameters.output_paths`.
     """
     naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
     decided = decisions.read(settings["comparisons"])

@@ -17,7 +17,7 @@ from unlearning_audit.training.engine import State
 INTERVAL = 600.0
 
 #: Prefix of the names of checkpoint files, which lie beside the job's results.
-NAME = "checkpoint"
+PREFIX = "checkpoint"
 
 
 class Checkpoints:
@@ -98,11 +98,11 @@ class Checkpoints:
 
     def _path(self, group: Sequence[int]) -> Path:
         """Return the path of a group's checkpoint. Its name has the number of the group's first model in the job."""
-        return self.folder / f"{NAME}-{self._job_numbers(group)[0]}.safetensors"
+        return self.folder / f"{PREFIX}-{self._job_numbers(group)[0]}.safetensors"
 
 
 def remove(folder: str | Path) -> None:
     """Delete the checkpoints and their seals in the ``folder`` of a job that has written its results. Files that a
     killed process left unfinished are deleted too: they lie in folders whose names hold the name of a checkpoint."""
-    for path in Path(folder).glob(f"*{NAME}-*.safetensors*"):
+    for path in Path(folder).glob(f"*{PREFIX}-*.safetensors*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

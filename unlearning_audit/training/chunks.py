@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import torch
 
-from unlearning_audit.plugins.guard import MEMORY
+from unlearning_audit.plugins.guard import OUT_OF_MEMORY
 
 Result = TypeVar("Result")
 
@@ -39,7 +39,7 @@ def memory_is_exhausted(error: BaseException | None) -> bool:
     seen: list[BaseException] = []  # causes may form a cycle
     while error is not None and error not in seen:
         seen.append(error)
-        says_so = any(words in str(error).lower() for words in MEMORY)
+        says_so = any(words in str(error).lower() for words in OUT_OF_MEMORY)
         if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and says_so):
             return True
         error = error.__cause__ or error.__context__

@@ -32,7 +32,7 @@ from unlearning_audit.training.recording import Inputs, run_step
 from unlearning_audit.training.streams import Rows, Stream
 
 #: Images that are processed at once on a processor, where more are not faster and take more memory.
-IMAGES = 128
+IMAGES_AT_ONCE = 128
 
 
 def train(stack: Models, rows: Rows, privacy: Privacy, checkpoints: Checkpoints | None = None) -> None:
@@ -198,8 +198,8 @@ class PrivateFit(Fit):
 
     def __init__(self, stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> None:
         """Take settings from the stack's recipe, and choose ``size``, the number of samples in a part of a batch:
-        `IMAGES` for images, and a whole batch for other data. If parts are filled, it is a quarter of a batch, rounded
-        up."""
+        `IMAGES_AT_ONCE` for images, and a whole batch for other data. If parts are filled, it is a quarter of a batch,
+        rounded up."""
         recipe = stack.recipe
         super().__init__(stack, ((Stream(rows),),), recipe, recipe.epochs, "private training", checkpoints=checkpoints)
         self.noise, self.places = noise, places(stack.model)
@@ -209,7 +209,7 @@ class PrivateFit(Fit):
         self.generators: dict[tuple[int, ...], list[torch.Generator]] = {}
         stacked_chains = isinstance(stack.engine, Stacked) and stack.engine.layers is not None
         self.filled = stacked_chains or torch.device(stack.device).type == "cuda"
-        self.size = IMAGES if stack.x.ndim == 4 else recipe.batch_size
+        self.size = IMAGES_AT_ONCE if stack.x.ndim == 4 else recipe.batch_size
         if self.filled:
             self.size = -(-recipe.batch_size // 4)
 

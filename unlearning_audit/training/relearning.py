@@ -7,16 +7,16 @@ from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows, Stream
 
 
-def points(last: int) -> np.ndarray:
-    """Return the numbers of steps after which models predict: 0, the powers of 2 below ``last``, and ``last``, in
-    rising order, int64 [points]."""
+def read_steps(last: int) -> np.ndarray:
+    """Return the numbers of training steps after which `curves` records predictions: 0, the powers of 2 below
+    ``last``, and ``last``, in rising order, int64 [points]."""
     powers = 2 ** np.arange(int(np.log2(last)) + 1 if last else 0)  # up to ``last``; none if it is 0
     return np.unique(np.r_[0, powers, last])
 
 
 def curves(stack: ModelStack, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Let copies of the models learn the rows ``taught`` for up to ``last`` steps, and return what they predict after
-    some of these steps (`points`).
+    some of these steps (`read_steps`).
 
     The optimiser is that of the models' recipe, at its ``lr`` without a schedule and without augmentation. The stack is
     unchanged.
@@ -44,7 +44,7 @@ def curves(stack: ModelStack, taught: Rows, rows: np.ndarray, last: int) -> tupl
     settings = {name: getattr(stack.recipe, name) for name in Optimiser.model_fields}
     optimiser = Optimiser(**{**settings, "schedule": "constant", "milestones": (), "augment": "none"})
     steps_per_epoch = -(-len(taught) // optimiser.batch_size)
-    steps, predictions = points(last), []
+    steps, predictions = read_steps(last), []
     for step in steps.tolist():
         # Each point trains from the start: a stopped optimiser loses its momentum. Batches come in the same order.
         learner = stack.copy()

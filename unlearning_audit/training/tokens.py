@@ -8,7 +8,7 @@ from unlearning_audit.training.engine import State
 from unlearning_audit.training.models import Models
 
 #: Samples that are processed at once, and the largest number of logits: a large vocabulary takes fewer samples.
-CHUNK, NUMBERS = 64, 2**26
+CHUNK, MOST_LOGITS = 64, 2**26
 
 
 def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
@@ -30,7 +30,7 @@ def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
         order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
         return four_values(stack.output(weights, x, "tokens"), x).take_along_dim(order.unsqueeze(-1), dim=1)
 
-    samples, size = torch.from_numpy(rows), max(1, min(CHUNK, NUMBERS // (stack.x.shape[1] * stack.vocabulary)))
+    samples, size = torch.from_numpy(rows), max(1, min(CHUNK, MOST_LOGITS // (stack.x.shape[1] * stack.vocabulary)))
     return np.stack([stack.by_chunks(model, samples, size, compute).numpy() for model in range(len(stack))])
 
 

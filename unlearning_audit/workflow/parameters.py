@@ -22,7 +22,7 @@ TEMPLATES = ("tables/sheet.md.jinja", "tables/sheet.tex.jinja")
 PAGE_FILES = ("page.html", "answer.html", "page.css", "page.js", "vendor/datatables.min.js")
 
 
-def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[str, str]:
+def output_paths(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[str, str]:
     """Return name of an output → path of the files that a script writes in a study's ``folder``: three for each of the
     ``tables`` and two for each of the ``figures`` (names).
 
@@ -37,7 +37,7 @@ def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[st
     return paths
 
 
-def files(plan: Plan, settings: Any) -> list[str]:
+def input_paths(plan: Plan, settings: Any) -> list[str]:
     """Return the inputs of a job with these ``settings``: all strings in them, at any depth, that are output files of
     the plan's jobs, sorted.
 

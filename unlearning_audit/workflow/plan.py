@@ -23,7 +23,7 @@ def make(study: Study) -> Plan:
     # A protocol that imports models has ``populations``.
     kinds = [ExternalPlanner if each.protocol.defines("populations") else ScenarioPlanner for each in study.scenarios]
     planners = [planner(plan, scenario) for planner, scenario in zip(kinds, study.scenarios, strict=True)]
-    plan.models = sum(planner.count() for planner in planners)
+    plan.models = sum(planner.most_models() for planner in planners)
     for planner in planners:
         planner.add()
     plan.comparisons = [

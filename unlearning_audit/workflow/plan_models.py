@@ -96,7 +96,7 @@ class ModelPlanner:
         self.seed, self.prefix = plan.study.seed, ""
         self.signals: dict[str, Plugin] = {}  # those that attacks and metrics ask for, by name
 
-    def count(self) -> int:
+    def most_models(self) -> int:
         """Return an upper bound on the models that are trained or unlearned for this scenario.
 
         It assumes that scenarios share nothing and that every method makes all models anew. A block counts as one model

@@ -14,8 +14,8 @@ from unlearning_audit.workflow import compared
 from unlearning_audit.workflow.nodes import ROOT, Plan
 
 #: Options of protocols that state the number of models per split or per block.
-MODELS = ("models_per_split", "models_per_block", "models")
-NUMBERS = (*MODELS, "shadow_models_per_split", "shadow_blocks", "target_blocks")
+MODEL_COUNTS = ("models_per_split", "models_per_block", "models")
+COUNTS = (*MODEL_COUNTS, "shadow_models_per_split", "shadow_blocks", "target_blocks")
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ def _size(node: str, origins: compared.Origins) -> Size | None:
     if not splits:
         return None
     protocol, trained = splits[0], origins["train"][0]
-    options = {name: value for name, value in protocol["options"].items() if name not in NUMBERS}
+    options = {name: value for name, value in protocol["options"].items() if name not in COUNTS}
     kind = [
         {name: value for name, value in origins["data"][0].items() if name != "seed"}, protocol["protocol"], options,
         protocol.get("request"), trained["model"], trained["options"], trained["recipe"],
     ]  # fmt: skip
-    count = next((protocol["options"][name] for name in MODELS if name in protocol["options"]), 1)
+    count = next((protocol["options"][name] for name in MODEL_COUNTS if name in protocol["options"]), 1)
     blocks = {block for split in splits for block in split["blocks"]}
     return Size(node, json.dumps(kind, sort_keys=True), len(blocks), count)
 

@@ -19,7 +19,7 @@ MINUTES = {
 }  # fmt: skip
 
 #: MB of a scoring process with its libraries. Measured: 85 to 145, depending on what attacks import.
-PROCESS = 250
+PROCESS_MB = 250
 
 #: Memory of a scoring job as a multiple of its inputs. Measured beyond the process with 2, 10 and 100 classes: 2 to 7
 #: times the logits for six to eight attacks, up to 6 times for all metrics of swapped pairs.
@@ -32,6 +32,6 @@ def scoring(inputs: Mapping[str, str | list[str]]) -> int:
     As long as an input does not exist, the result is the value of `MEMORY`.
     """
     try:
-        return PROCESS + int(TIMES * sum(map(os.path.getsize, paths_in(inputs))) / 1e6)
+        return PROCESS_MB + int(TIMES * sum(map(os.path.getsize, paths_in(inputs))) / 1e6)
     except FileNotFoundError:
         return MEMORY["metrics"]
