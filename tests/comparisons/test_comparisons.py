@@ -157,7 +157,8 @@ def test_a_method_that_is_distinguishable_shows_an_interval_that_says_so():
         assert measured.DISAGREE in rows[name]["note"]
     far = {row["method"]: row for row in tables.distances}
     assert all(row["disagree"] == 1 for row in far.values())
-    assert far["x"]["inner_low"] < 0 < far["x"]["distance"]  # equivalence is asked of all pairs that there might be
+    # equivalence is asked of all pairs that there might be
+    assert far["x"]["inner_low"] < 0 < far["x"]["distance"] < far["x"]["inner_high"]
     assert rows["x"]["share_closed"] == pytest.approx(1 / 3, abs=0.1)
     assert np.isnan(rows["x"]["share_low"])
     assert ratio.UNBOUNDED in rows["x"]["note"]
