@@ -51,8 +51,6 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     places = (imported / "roles.csv", imported / "recomputed.csv")
     roles, recomputed = (cells.table(place) if place.is_file() else [] for place in places)
     attacks, impossible = _attacks(numbers)
-    # The dossier explains two verdicts, "traces remain" and "like retraining". The text goes on to columns of a table.
-    explanation = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
     versions = {"unlearning-audit": installed("unlearning-audit"), "Python": platform.python_version(), **VERSIONS}
     lines = verdicts.verdicts(judged, study="").lines  # only the csv names the study
     text = templates.render(
@@ -62,7 +60,7 @@ def write(file: str, plan: Plan, page: Path) -> Path:
         digest=_digest,
         study=plan.study,
         file=file,
-        error=explanation,
+        error=words.RULES.format(family=words.FAMILIES[judged.family]),
         verdicts=lines,
         seen=_seen(judged),
         change=_change(judged),

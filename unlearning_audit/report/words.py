@@ -183,11 +183,14 @@ def checked(checks: Iterable[tuple[str, str, str]]) -> str:
 
 # ---------------------------------------------------------------- how tables are read
 
-VERDICTS = (
+#: What two verdicts mean, and the columns of their table.
+RULES = (
     "Traces remain: the distance from retraining is not 0, at 5 % over all methods and metrics of {family}. Like "
-    "retraining: every deciding distance, and the accuracies, lie within the margin. Removed: the share of the "
-    "traces of doing nothing that the method removes. By: the metric or attack that finds most; in parentheses "
-    "if it finds nothing. Accuracy: points above retraining, or perplexity as its multiple."
+    "retraining: every deciding distance, and the accuracies, lie within the margin."
+)
+VERDICTS = RULES + (
+    " Removed: the share of the traces of doing nothing that the method removes. By: the metric or attack that finds "
+    "most; in parentheses if it finds nothing. Accuracy: points above retraining, or perplexity as its multiple."
 )
 RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
 RESOLUTION = (

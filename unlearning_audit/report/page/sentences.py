@@ -132,19 +132,18 @@ def _sentence(judged: Judged, row: dict[str, Any]) -> str:
     # The distance with its metric; after "traces remain", a difference need not say from what it is measured.
     full = f"{decisions.source(distance)} {decisions.distance(distance)}"
     short = f"{decisions.source(distance)} {decisions.spelled(distance)}" if distance["scale"] == "difference" else full
-    p = decisions.probability(row["p_holm"])
+    word, p = words.state(row["verdict"]).word, decisions.probability(row["p_holm"])
     match row["verdict"]:
         case decide.EQUIVALENT:
-            text = f"like retraining within {decisions.margin(distance)}: {full}"
+            text = f"{word} within {decisions.margin(distance)}: {full}"
         case decide.DISTINGUISHABLE:
-            text = f"traces remain: {short}, {p}"
+            text = f"{word}: {short}, {p}"
         case decide.OVER_UNLEARNED:
-            text = f"over-unlearned, forgotten samples look less familiar than samples never seen: {short}, {p}"
+            text = f"{word}, {words.MEANINGS[words.OVER]}: {short}, {p}"
         case decide.BROKEN:
-            text = f"model damaged: {_broken(judged, row['method'])}"
+            text = f"{word}: {_broken(judged, row['method'])}"
         case _:
-            word, condition = words.state(row["verdict"]).word, judged.condition(row["method"])
-            if row["verdict"] == decide.NO_YARDSTICK and condition:
+            if row["verdict"] == decide.NO_YARDSTICK and (condition := judged.condition(row["method"])):
                 return f"{word}: {decisions.source(distance)} {condition}"
             return f"{word}: {full}, {p}; {verdicts.why(judged, row['method'])}"
     note = judged.by_metric(row["method"])[distance["metric"]]["note"]

@@ -21,7 +21,7 @@ SIGNIFICANT = -2
 #: Flag → the sentence that explains it below a table.
 FLAGS = {
     FAILED: "failed: the method raised an error, so there is nothing to measure.",
-    DIVERGED: "model damaged: its models diverged, so there is nothing to measure.",
+    DIVERGED: f"{words.DAMAGED.word}: its models diverged, so there is nothing to measure.",
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
     BROKEN: "broken: it forgot by breaking the model.",
 }
