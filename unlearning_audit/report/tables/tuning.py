@@ -41,8 +41,7 @@ def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str
             largest["lost_high"] = max(largest["lost_high"], high)
             if value > largest["lost"]:
                 largest.update({"lost": value, "lost_low": low})
-        # "Not at most" instead of "larger" is also true of NaN.
-        elif row["metric"] in margins and not abs(value) <= largest.get("distance", -1.0):
+        elif row["metric"] in margins and abs(value) > largest.get("distance", -1.0):
             near, far = (low, high) if value > 0 else (-high, -low)  # limits of the distance without sign
             largest.update({"distance": abs(value), "low": max(near, 0.0), "high": far})
     return methods
