@@ -162,7 +162,7 @@ def test_an_archive_that_fits_several_forget_sets_asks_for_its_own(tmp_path):
     np.savez(shard, model_start=0, model_end=8, **margins)
     with pytest.raises(ValueError, match="fits forget_1, forget_2; put this file into a folder"):
         readers.imported([shard, tmp_path / "data"])
-    assert [unread.file for unread in readers.imported([tmp_path]).out] == [shard]  # of a folder it is left out
+    assert [unread.file for unread in readers.imported([tmp_path]).unread] == [shard]  # of a folder it is left out
     archive = tmp_path / "results/my_method/forget_1/shard_0.npz"
     archive.parent.mkdir(parents=True)
     shard.rename(archive)

@@ -83,12 +83,12 @@ def test_a_log_whose_yardstick_is_not_there_is_left_out_where_others_can_be_comp
     (stray,) = write_logs(tmp_path / "saves/unlearn", tofu_Tiny_1B_forget05_NPO=(4, 1.0, 60, "other"))
     imported = readers.imported([tmp_path])
     assert list(imported.groups[0].methods) == ["npo_step10"]
-    assert [(result.file, "--retrain FILE" in result.sentence) for result in imported.out] == [(stray, True)]
+    assert [(result.file, "--retrain FILE" in result.sentence) for result in imported.unread] == [(stray, True)]
 
 
 def test_a_model_before_unlearning_of_another_architecture_is_left_out_and_it_is_said(tmp_path):
     *_, stray = write_logs(tmp_path, phi_retain90=(2, 0.0), gpt_retain90=(3, 0.0), llama_full=(1, 2.5))
-    assert readers.imported([tmp_path]).out[0].sentence.startswith(f"{stray}: no retrained model of this name has")
+    assert readers.imported([tmp_path]).unread[0].sentence.startswith(f"{stray}: no retrained model of this name has")
 
 
 def test_logs_without_texts_are_paired_by_position_and_it_is_said(tmp_path):
@@ -174,7 +174,7 @@ def test_one_model_of_a_file_is_named_as_retrained(tmp_path):
 def roles(folder, path, change=lambda rows: None):
     """The rows of the table of roles, and its file, in which some are changed."""
     imported = readers.imported([folder])
-    rows = readers.roles(imported.groups, imported.out)
+    rows = readers.roles(imported.groups, imported.unread)
     said = [(row["role"], row["method"], row["replicate"], row["why"]) for row in rows]
     change(rows)
     tables.write_rows(path, rows, readers.ROLE_COLUMNS)
@@ -221,7 +221,7 @@ def test_models_of_a_table_are_named_and_keep_their_roles(tmp_path):
     parts = [cases.table(rng, shift, model=name) for name, shift in (("x", 0), ("y", 0), ("npo", 1))]
     pandas.concat(parts).to_csv(path, index=False)
     imported = readers.imported([path], retrain=[Path(f"{path}:x"), Path(f"{path}:y")])
-    rows = readers.roles(imported.groups, imported.out)
+    rows = readers.roles(imported.groups, imported.unread)
     assert [(row["entry"], row["role"]) for row in rows] == [("x", "retrain"), ("y", "retrain"), ("npo", "unlearned")]
     tables.write_rows(tmp_path / "roles.csv", rows, readers.ROLE_COLUMNS)
     assert [*map(shape, imported.groups)] == shapes(path, roles=tmp_path / "roles.csv") == [(0, 2, {"npo": 1})]

@@ -135,7 +135,7 @@ def test_a_table_of_too_few_forgotten_samples_is_left_out_once(tmp_path):
     frame.to_csv(tmp_path / "losses.csv", index=False)
     small.to_csv(tmp_path / "small.csv", index=False)
     imported = readers.imported([tmp_path])
-    assert [unread.sentence for unread in imported.out] == [sentence]
+    assert [unread.sentence for unread in imported.unread] == [sentence]
     frame[(frame["side"] != "forget") | (frame["sample"] < 10)].to_csv(tmp_path / "ten.csv", index=False)
     assert len(readers.imported([tmp_path / "ten.csv"]).groups[0].samples) == 10
     (tmp_path / "ten.csv").unlink()

@@ -118,7 +118,7 @@ def test_a_table_of_a_folder_that_cannot_be_read_is_named(tmp_path, name, conten
     write_three(tmp_path)
     path = tmp_path / name
     path.write_bytes(content)
-    (result,) = readers.imported([tmp_path]).out
+    (result,) = readers.imported([tmp_path]).unread
     assert result.sentence.startswith(f"{path}: {reason}")
     (tmp_path / "alone").mkdir()
     path = path.rename(tmp_path / "alone" / name)
@@ -134,7 +134,7 @@ def test_files_of_a_folder_that_are_no_tables_of_samples_are_passed_over(tmp_pat
     (tmp_path / "config.json").write_text('{"loss": "ce", "split": "forget"}')
     (tmp_path / "columns.json").write_text('{"loss": [1, 2], "seconds": [3, 4]}')
     np.savez(tmp_path / "arrays.npz", loss=np.ones(2))
-    assert readers.imported([tmp_path]).out == []
+    assert readers.imported([tmp_path]).unread == []
 
 
 EVERY = "every column must have one value"

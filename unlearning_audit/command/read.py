@@ -70,7 +70,7 @@ def write_study(
     agreements.unlink(missing_ok=True)  # an earlier call may have left one
     if rows := readers.agreement_rows(imported):
         tables.write_rows(agreements, rows, tuple(rows[0]))  # all rows have the same columns
-    decided = readers.roles(imported.groups, imported.out)
+    decided = readers.roles(imported.groups, imported.unread)
     tables.write_rows(folder / "roles.csv", decided, readers.ROLE_COLUMNS)
     print("\n".join([*_table(decided), *_summary(imported, agreements)]))
     print(f"Wrote {file} and {folder}/. If a role is wrong, edit {folder}/roles.csv and add --roles {folder}/roles.csv")
@@ -245,7 +245,7 @@ def _summary(imported: Any, path: Path) -> list[str]:
         lines.append(f"  {group.name}: {sizes}; {len(group.samples)} samples to forget")
         remarks = readers.notes_on_retrained(group.retrain) if group.retrain else []
         lines += [f"    {note}" for note in (*group.notes, *remarks)]
-    lines += _left_out(imported.out)
+    lines += _left_out(imported.unread)
     left_out = [item for group in imported.groups for model in group.models for item in model.left_out.items()]
     sentences = Counter(f"{name} is left out, {reason}" for name, reason in left_out)
     lines += [f"  {sentence} ({count} logs)" for sentence, count in sentences.most_common(5)]
@@ -261,17 +261,17 @@ def _summary(imported: Any, path: Path) -> list[str]:
     return lines
 
 
-def _left_out(out: list[Any]) -> list[str]:
-    """Return lines on results that could not be read or compared (``out``): one example for each of the five most
+def _left_out(unread: list[Any]) -> list[str]:
+    """Return lines on results that could not be read or compared (``unread``): one example for each of the five most
     frequent reasons, and the number of results with other reasons; [] if nothing was left out."""
-    if not out:
+    if not unread:
         return []
     # Sentences that differ only in numbers and the file's name state the same reason.
     reasons: dict[str, list[str]] = {}
-    for result in out:
+    for result in unread:
         without_numbers = re.sub(r"[\d.]*\d", "", result.sentence.replace(str(result.file), ""))
         reasons.setdefault(without_numbers, []).append(result.sentence)
-    lines = [f"Left out {len(out)} files, or models in them:"]
+    lines = [f"Left out {len(unread)} files, or models in them:"]
     most = sorted(reasons.values(), key=len, reverse=True)
     for example, *others in most[:5]:
         lines.append(f"  {example}" + (f" (and {len(others)} more for this reason)" if others else ""))

@@ -15,6 +15,7 @@ from unlearning_audit.readers._model import FORGET, HELDOUT, Model
 #: Memorisation is the harmonic mean of 1 minus each of these values on the forget set. The truth ratio is used as the
 #: share of the right answer, right / (right + wrong).
 MEMORISATION = ("extraction_strength", "exact_memorization", "forget_Q_A_PARA_Prob", "forget_truth_ratio")
+#: The attacks by whose AUCs privacy is measured.
 ATTACKS = ("loss", "zlib", "min_k", "min_k_plus_plus")
 #: Utility is the harmonic mean of these values, listed by the questions on which they are measured.
 UTILITY = {
@@ -34,6 +35,7 @@ FORMULAS = {
     "utility": "harmonic mean of probability, ROUGE and truth ratio of three parts, and of that and fluency, where the "
                "log has it",
 }  # fmt: skip
+#: The number of bootstrap draws.
 DRAWS = 1000
 
 #: Name of a number of one model → its value and that in each bootstrap draw of samples, float64 [1 + draws].
@@ -114,8 +116,9 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
     """Return a row for each aggregate of OpenUnlearning, for one population of models, with the columns name, value,
     ci_low, ci_high, n and formula.
 
-    An aggregate is left out if a number is missing from which it is computed. The value is a mean over the n models,
-    and the interval goes from the .025 to the .975 quantile of the value's bootstrap draws.
+    An aggregate is left out if a number is missing from which it is computed, or if it is NaN because the scale of a
+    privacy score is 0. The value is a mean over the n models, and the interval goes from the .025 to the .975 quantile
+    of the value's bootstrap draws, without draws that are NaN.
 
     Parameters
     ----------

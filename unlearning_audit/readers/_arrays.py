@@ -12,8 +12,8 @@ KINDS = {"b": "bool", "biu": "bool or whole numbers", "iu": "whole numbers", "f"
 
 def load(path: Path, kinds: str) -> np.ndarray:
     """Load an array whose dtype has one of the ``kinds``, a key of `KINDS` such as "biu". If ``kinds`` is "b", an array
-    of numbers 0 and 1 becomes bool. Raises ValueError that names the file for an array of another kind and, if
-    ``kinds`` is "f", for NaN and infinity."""
+    of numbers 0 and 1 becomes bool. Raises ValueError that names the file if it holds no array that can be read, for an
+    array of another kind and, if ``kinds`` is "f", for NaN and infinity."""
     value = np.array(headers.open_array("this array", path))
     if kinds == "b" and value.dtype.kind in "iuf" and np.isin(value, (0, 1)).all():
         value = value.astype(bool)

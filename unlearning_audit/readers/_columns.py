@@ -17,8 +17,8 @@ COLUMNS = {
     "step": ("step", "checkpoint", "epoch"),
     "kind": ("kind", "model_role", "model_type", "stage", "state"),
 }
-#: The columns that say to which model a line belongs, outermost first.
-KEYS = ("kind", "method", "model", "seed")
+#: The meanings of columns whose cells may tell a model's role, outermost first.
+ROLE_MEANINGS = ("kind", "method", "model", "seed")
 #: The meanings of columns that distinguish models, in the order of the results.
 DISTINGUISHING = ("task", "kind", "method", "step", "model", "seed")
 #: Names of values that are smaller for members, and of those that are larger; negated names mean the opposite.

@@ -30,14 +30,14 @@ class Imported:
         Result file → the numbers that it prints, beside the same numbers computed from its samples.
     formats
         Result file → name of its reader.
-    out
+    unread
         The files and models that cannot be read or compared, with reasons.
     """
 
     groups: list[Group]
     agreements: dict[Path, list[Agreement]]
     formats: dict[Path, str]
-    out: list[Unread] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
 
 
 def imported(
@@ -72,27 +72,27 @@ def imported(
         With one sentence if something that the user named cannot be read, or if it is ambiguous which models belong
         together.
     """
-    places = _present([*paths, *retrain, *none], reader)
+    user_paths = _existing([*paths, *retrain, *none], reader)
     models: list[Model] = []
-    out: list[Unread] = []
+    unread: list[Unread] = []
     formats: dict[Path, str] = {}
     across: dict[Model, Any] = {}
     for name, module in _readers(reader):
         of_format: list[Model] = []
-        for place in places:
+        for user_path in user_paths:
             known = {path.resolve() for path in formats}  # a file belongs to the first reader that recognises it
-            fresh = [path for path in _result_files(module, place, options or {}) if path.resolve() not in known]
+            fresh = [path for path in _result_files(module, user_path, options or {}) if path.resolve() not in known]
             if not fresh:
                 continue
             formats |= dict.fromkeys(fresh, name)
-            results = _run_reader(module, fresh, options or {}, place)
-            out += [result for result in results if isinstance(result, Unread)]
-            _refuse(out, places)  # what the user named must be readable; of a folder, some files may be left out
+            results = _run_reader(module, fresh, options or {}, user_path)
+            unread += [result for result in results if isinstance(result, Unread)]
+            _refuse(unread, user_paths)  # what the user named must be readable; of a folder, some files may be left out
             fresh_models = [result for result in results if isinstance(result, Model)]
-            _believe_inner_names(fresh_models, place)
+            _believe_inner_names(fresh_models, user_path)
             of_format += fresh_models
-        out += _joined(module, of_format)
-        _refuse(out, places)
+        unread += _joined(module, of_format)
+        _refuse(unread, user_paths)
         if len(of_format) > 1:  # words that all models share distinguish nothing
             common = frozenset.intersection(*(frozenset(model.words) for model in of_format))
             for model in of_format:
@@ -100,37 +100,37 @@ def imported(
         across |= dict.fromkeys(of_format, getattr(module, "across", None))  # see `_agreements`
         models += of_format
     if not models:
-        raise ValueError(_why_nothing(places, out))
+        raise ValueError(_why_nothing(user_paths, unread))
     _groups.assign(models, retrain, none)
     # Nothing can be compared with a reference that diverged; a method that diverged stays, and is reported as damaged.
     for model in [model for model in models if model.damage and model.role in (NONE, RETRAIN)]:
         sentence = f"{model.file}: {model.damage}: this model is damaged, so nothing can be compared with it"
-        out.append(Unread(model.file, sentence))
+        unread.append(Unread(model.file, sentence))
         models.remove(model)
-        _refuse(out, places if models else [model.file])  # without any model left, its damage is the answer
+        _refuse(unread, user_paths if models else [model.file])  # without any model left, its damage is the answer
     files = {model.file for model in models}
     if roles is not None:
         groups = _roles.grouped(models, _roles.read(roles), roles)
     else:
         try:
             groups, unplaced = _groups.grouped(models, alone=alone)
-            out += unplaced
+            unread += unplaced
         except ValueError:
-            _refuse(out, files)  # a model beside others may be the one that is missing
+            _refuse(unread, files)  # a model beside others may be the one that is missing
             raise
-    without_models = {unread.file for unread in out} - files
+    without_models = {result.file for result in unread} - files
     formats = {path: name for path, name in formats.items() if path not in without_models}
-    return Imported(groups, _agreements(models, groups, across), formats, out)
+    return Imported(groups, _agreements(models, groups, across), formats, unread)
 
 
-def _refuse(out: Sequence[Unread], files: Collection[Path]) -> None:
-    """Raise ValueError with the reason why one of ``files`` cannot be read, if there is such a file. ``out``: files
+def _refuse(unread: Sequence[Unread], files: Collection[Path]) -> None:
+    """Raise ValueError with the reason why one of ``files`` cannot be read, if there is such a file. ``unread``: files
     that cannot be read, with reasons, of which the first counts."""
-    if refused := next((result for result in out if result.file in files), None):
+    if refused := next((result for result in unread if result.file in files), None):
         raise ValueError(refused.sentence)
 
 
-def _present(paths: Sequence[Path], reader: str) -> list[Path]:
+def _existing(paths: Sequence[Path], reader: str) -> list[Path]:
     """Return the files and folders that ``paths`` name, without duplicates.
 
     Parameters
@@ -145,23 +145,23 @@ def _present(paths: Sequence[Path], reader: str) -> list[Path]:
     ValueError
         If a path does not exist or, without a chosen reader, is a file that is known to contain no samples.
     """
-    places = list(dict.fromkeys(file for file, _ in map(_groups.split_name, paths)))  # the names are those of models
-    for place in places:
-        if not place.exists():
-            raise ValueError(f"{place}: there is no such file or folder")
-        if place.is_file() and not reader and (known := _known.sentence(place)):
+    existing = list(dict.fromkeys(file for file, _ in map(_groups.split_name, paths)))  # the names are those of models
+    for path in existing:
+        if not path.exists():
+            raise ValueError(f"{path}: there is no such file or folder")
+        if path.is_file() and not reader and (known := _known.sentence(path)):
             raise ValueError(known)
-    return places
+    return existing
 
 
-def _why_nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
-    """Return why nothing was read, the first of these that is known: what a file at or below ``places`` is, such as a
-    summary without samples; the reason of the first entry of ``out``; which formats exist."""
-    known = next(filter(None, map(_known.below, places)), "")
+def _why_nothing(user_paths: Sequence[Path], unread: Sequence[Unread]) -> str:
+    """Return why nothing was read, the first of these that is known: what a file at or below the paths that the user
+    named is, such as a summary without samples; the reason of the first entry of ``unread``; which formats exist."""
+    known = next(filter(None, map(_known.first_sentence, user_paths)), "")
     formats = ", ".join(registry.names("readers"))
     advice = "for another format, write a reader and give --reader FILE"
-    unknown = f"{places[0]}: holds no results of a known format ({formats}); {advice}"
-    return known or next((result.sentence for result in out), unknown)
+    unknown = f"{user_paths[0]}: holds no results of a known format ({formats}); {advice}"
+    return known or next((result.sentence for result in unread), unknown)
 
 
 def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model, Any]) -> dict[Path, list[Agreement]]:
@@ -182,11 +182,11 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
     group_of = {model: group for group in reversed(groups) for model in group.models}  # the first group with the model
     for model in models:
         found: list[Agreement] = []
-        compare, group = across.get(model), group_of.get(model)
+        compare, group, samples = across.get(model), group_of.get(model), _groups.must_share(model)
         if compare and group and group.retrain and model not in group.retrain:
             # Retrained models of its own group first, then those of all groups; duplicates are dropped below.
             retrained = [*group.retrain, *(run for other in groups for run in (*other.retrain, *other.control))]
-            alike = [run for run in retrained if run is not model and _groups.subject(run) == _groups.subject(model)]
+            alike = [run for run in retrained if run is not model and _groups.must_share(run) == samples]
             for run in dict.fromkeys(alike):
                 found += compare(model, run)
         best: dict[str, Agreement] = {}
@@ -197,15 +197,16 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
     return agreements
 
 
-def models(place: Path, reader: str, options: dict[str, Any]) -> list[Model]:
-    """Read the models at or below a path with one reader, given by name or as a user's own file. Raises ValueError if
-    the reader finds nothing, or returns something else than a reader must return."""
-    _present([place], reader)
+def models(path: Path, reader: str, options: dict[str, Any]) -> list[Model]:
+    """Read the models at or below a path that a user named, with one reader, given by name or as a user's own file.
+    Raises ValueError if there is no such path, if the reader finds nothing or cannot read a file, or if it returns
+    something else than a reader must return."""
+    _existing([path], reader)
     ((_, module),) = _readers(reader)  # (name, module) of one reader
-    paths = _result_files(module, place, options)
+    paths = _result_files(module, path, options)
     if not paths:
-        raise ValueError(f"{reader}: files finds no result file at {place}; it must return the paths of these files")
-    results = _run_reader(module, paths, options, place)
+        raise ValueError(f"{reader}: files finds no result file at {path}; it must return the paths of these files")
+    results = _run_reader(module, paths, options, path)
     _refuse(unread := [result for result in results if isinstance(result, Unread)], {each.file for each in unread})
     found = [result for result in results if isinstance(result, Model)]
     _joined(module, found)
@@ -220,11 +221,11 @@ def _joined(module: Module, models: list[Model]) -> list[Unread]:
     return list(_call(completing, "joined", models)) if hasattr(completing, "joined") else []
 
 
-def _run_reader(module: Module, paths: list[Path], options: dict[str, Any], place: Path) -> list[Model | Unread]:
+def _run_reader(module: Module, paths: list[Path], options: dict[str, Any], user_path: Path) -> list[Model | Unread]:
     """Run a reader on the files ``paths`` and check every model that it returns; a model with which something is wrong
-    becomes an `Unread`. ``place``: the path that the user named, at or below which the files lie. Raises ValueError
-    that names the reader or a result file."""
-    root = place if place.is_dir() else place.parent
+    becomes an `Unread`. ``user_path``: the file or folder that the user named, at or below which the files lie. Raises
+    ValueError that names the reader or a result file."""
+    root = user_path if user_path.is_dir() else user_path.parent
     settings = _validated(module, options)
     if hasattr(module, "table"):
         results = plain_csv.read_tables(paths, lambda path: _table(module, path, settings), {}, root)
@@ -241,7 +242,7 @@ def _run_reader(module: Module, paths: list[Path], options: dict[str, Any], plac
 
 
 def _table(module: Module, path: Path, settings: Settings) -> pd.DataFrame:
-    """Return the table that a reader makes of one file."""
+    """Return the table that a reader makes of one file. Raises PluginError if it is no data frame of pandas."""
     table = _call(module, "table", path, settings)
     if not isinstance(table, pd.DataFrame):
         demand = "table must return a data frame of pandas, with a line for each sample"
@@ -249,11 +250,12 @@ def _table(module: Module, path: Path, settings: Settings) -> pd.DataFrame:
     return table
 
 
-def _result_files(module: Module, place: Path, options: dict[str, Any]) -> list[Path]:
-    """Return the result files that a reader finds at or below a path. The options are checked only if the reader's
-    function ``files`` takes them: all readers may be asked, also those for which the options are not meant."""
+def _result_files(module: Module, user_path: Path, options: dict[str, Any]) -> list[Path]:
+    """Return the result files that a reader finds at or below a path that the user named. The options are checked only
+    if the reader's function ``files`` takes them: all readers may be asked, also those for which the options are not
+    meant."""
     takes = "options" in inspect.signature(module.files).parameters
-    return list(_call(module, "files", place, _validated(module, options) if takes else Settings()))
+    return list(_call(module, "files", user_path, _validated(module, options) if takes else Settings()))
 
 
 def _validated(module: Module, options: dict[str, Any]) -> Settings:
@@ -275,18 +277,18 @@ def _call(module: ModuleType, name: str, *arguments: object) -> Any:
         return registry.call("readers", module, name, *arguments)
 
 
-def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
-    """Take back the roles that models have only from the name of the folder ``place``, if a name inside the folder
+def _believe_inner_names(models: Sequence[Model], user_path: Path) -> None:
+    """Take back the roles that models have only from the name of the folder ``user_path``, if a name inside the folder
     suggests a role for any model: the folder is then named after the whole experiment.
 
     Each model with such a role takes the role that names inside the folder suggest for it, or else the unknown role. If
-    ``place`` is a file, or if its name suggests no role, nothing changes.
+    ``user_path`` is a file, or if its name suggests no role, nothing changes.
     """
-    of_folder = _words.model_of_names((place.name,))
-    if not place.is_dir() or not of_folder.role:
+    of_folder = _words.model_of_names((user_path.name,))
+    if not user_path.is_dir() or not of_folder.role:
         return
     inside = {
-        model: _words.model_of_names((*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")))
+        model: _words.model_of_names((*_texts.bare(model.file).relative_to(user_path).parts, *model.entry.split("/")))
         for model in models
     }
     if any(hints.role for hints in inside.values()):

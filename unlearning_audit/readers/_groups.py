@@ -11,8 +11,8 @@ from unlearning_audit.readers import _words
 from unlearning_audit.readers._model import FORGET, NONE, RETRAIN, UNKNOWN, UNLEARNED, Model, Unread, same_file
 from unlearning_audit.readers._recompute import auc
 
-#: Two files have one forget set if they share this part of the smaller one, and this number of samples.
-SHARED, LEAST = 0.5, 10
+#: Two forget sets count as one if they share at least this part of the smaller set, and at least as many samples.
+LEAST_SHARE, LEAST_COUNT = 0.5, 10
 #: The reason of a role that the user named.
 COMMAND = "the command"
 #: Why a model fits no group, and what to do.
@@ -73,12 +73,12 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
         word, by_name, _ = model.decided.rpartition(_words.BY_NAME)
         if by_name and model.role == NONE:
             model.role, model.method, model.decided = UNKNOWN, model.method or word.strip("'"), ""
-    for role, places in ((RETRAIN, retrain), (NONE, none)):
-        for place in places:
-            file, name = split_name(place)
+    for role, paths in ((RETRAIN, retrain), (NONE, none)):
+        for path in paths:
+            file, name = split_name(path)
             below = [model for model in models if model.file.resolve().is_relative_to(file.resolve())]
             if not below:
-                raise ValueError(f"{place}: there is no readable result file; give one, or its folder")
+                raise ValueError(f"{path}: there is no readable result file; give one, or its folder")
             meant = [model for model in below if name in ("", model.entry, *model.entry.split("/"), model.name)]
             if not meant:
                 names = ", ".join(dict.fromkeys(model.entry or model.name for model in below))
@@ -91,20 +91,21 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
         model.words = tuple(word for word in model.words if word in words_of_others or _words.is_sized(word))
 
 
-def split_name(place: Path) -> tuple[Path, str]:
+def split_name(path: Path) -> tuple[Path, str]:
     """Split FILE:NAME into the file and the name of a model in it; the name is "" for a plain file or folder."""
-    file, _, name = str(place).rpartition(":")
+    file, _, name = str(path).rpartition(":")
     # The name of an existing file may contain a colon itself.
-    return (place, "") if place.exists() or not file else (Path(file), name)
+    return (path, "") if path.exists() or not file else (Path(file), name)
 
 
 def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group], list[Unread]]:
     """Divide models into groups. A group has retrained models, and the models that are compared with them.
 
     Return the groups, sorted by name, and an `Unread` with the reason for each model that fits no group or has fewer
-    than `LEAST` samples to forget. A model of unknown role counts as unlearned. If no model was retrained, groups are
-    made of the models before unlearning or, without such models, of all models. This is allowed if the user wants it
-    (``alone``), or if the forgotten samples of all models are a random draw (`Model.fair`).
+    than `LEAST_COUNT` samples to forget (if a random draw chose these, fewer samples in all). A model of unknown role
+    counts as unlearned. If no model was retrained, groups are made of the models before unlearning or, without such
+    models, of all models. This is allowed if the user wants it (``alone``), or if the forgotten samples of all models
+    are a random draw (`Model.fair`).
 
     Raises
     ------
@@ -115,8 +116,8 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         if model.role == UNKNOWN:
             model.role, model.decided = UNLEARNED, "nothing says otherwise"
     small = {
-        model: f"{model.file}: only {size} samples are to be forgotten by one model; at least {LEAST} are needed"
-        for model in models if (size := len(subject(model))) < LEAST
+        model: f"{model.file}: only {size} samples are to be forgotten by one model; at least {LEAST_COUNT} are needed"
+        for model in models if (size := len(must_share(model))) < LEAST_COUNT
     }  # fmt: skip
     large = [model for model in models if model not in small]
     if not large:
@@ -168,11 +169,11 @@ def _add_unlearned(models: Sequence[Model], groups: list[Group]) -> dict[Model, 
 
 def _complete(group: Group) -> None:
     """Put the methods of a group in natural order, give them names that a study allows, split off a control and other
-    recipes (`_by_recipes`), and add notes: on copies, those of its models, and on damaged methods. ``group`` is changed
-    in place."""
+    recipes (`_split_recipes`), and add notes: on copies, those of its models, and on damaged methods. ``group`` is
+    changed in place."""
     group.notes += [*_notes_on_copies(group), *dict.fromkeys(note for model in group.models for note in model.notes)]
     group.methods = dict(sorted(group.methods.items(), key=lambda item: (_natural(slug(item[0])), item[0])))
-    _by_recipes(group)
+    _split_recipes(group)
     names = slugs(group.methods)
     group.methods = {names[label]: models for label, models in group.methods.items()}
     group.notes += [f"{name}: {damage}." for name in group.methods if (damage := group.damage(name))]
@@ -185,7 +186,7 @@ def _mark_checkpoints(models: Sequence[Model]) -> None:
     stepped = [model for model in models if model.role in (NONE, RETRAIN) and model.step is not None]
     last: dict[tuple[Any, ...], Model] = {}
     for model in sorted(stepped, key=lambda model: model.step or 0, reverse=True):
-        run = model.role, model.words, model.recipe, model.replicate, subject(model)
+        run = model.role, model.words, model.recipe, model.replicate, must_share(model)
         if last.setdefault(run, model).step != model.step:  # the first model met of a run has its last step
             model.role, model.method = UNLEARNED, "retrain" if model.role == RETRAIN else "full"
             model.decided = "an earlier checkpoint"
@@ -231,7 +232,7 @@ def _founded(retrained: list[Model]) -> list[Group]:
     """
     groups: list[Group] = []
     for model in retrained:
-        words, samples = frozenset(model.words), subject(model)
+        words, samples = frozenset(model.words), must_share(model)
         for group in groups:
             differing = words ^ group.words
             may_differ = model.decided == COMMAND and _nested(words, group.words)
@@ -246,7 +247,7 @@ def _founded(retrained: list[Model]) -> list[Group]:
     return groups
 
 
-def subject(model: Model) -> frozenset[str]:
+def must_share(model: Model) -> frozenset[str]:
     """Return the samples that comparable models must share: the model's forget set. If a random draw chose the forget
     set of each model (`Model.fair`), return all samples that attacks score, because they are the same for all
     models."""
@@ -255,11 +256,11 @@ def subject(model: Model) -> frozenset[str]:
 
 def shared(model: Model, samples: frozenset[str]) -> int:
     """Return how many samples the forget set of a group (``samples``) shares with that of a model; 0 if they are too
-    few to compare: fewer than `LEAST`, or less than the share `SHARED` of the smaller of both sets. The forget set of a
-    model is here what `subject` returns."""
-    own = subject(model)
+    few to compare: fewer than `LEAST_COUNT`, or less than the share `LEAST_SHARE` of the smaller of both sets. The
+    forget set of a model is here what `must_share` returns."""
+    own = must_share(model)
     common = len(own & samples)
-    return common if common >= LEAST and common >= SHARED * min(len(own), len(samples)) else 0
+    return common if common >= LEAST_COUNT and common >= LEAST_SHARE * min(len(own), len(samples)) else 0
 
 
 def _nested(words: frozenset[str], others: frozenset[str]) -> bool:
@@ -281,7 +282,7 @@ def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list
     or only the model has; then those with the fewest words that only one of the two has. Groups that are equal in all
     three are all returned.
     """
-    words, samples = frozenset(model.words) - common, subject(model)
+    words, samples = frozenset(model.words) - common, must_share(model)
     ranks: dict[Group, tuple[int, int, int]] = {}
     for group in groups:
         count, own_words = shared(model, group.samples), group.words - common
@@ -304,7 +305,7 @@ def _add_none(models: Sequence[Model], groups: list[Group]) -> dict[Model, str]:
         same_forget_set = [other for other in groups if other.samples == group.samples]
         logs = [model for model in models if group in _best(model, same_forget_set, common)]
         placed |= set(logs)
-        rank = {log: (shared(log, group.samples), -len(subject(log))) for log in logs}
+        rank = {log: (shared(log, group.samples), -len(must_share(log))) for log in logs}
         for log in logs:
             of_one_model = [other for other in logs if (other.words, other.recipe) == (log.words, log.recipe)]
             if rank[log] == max(rank[other] for other in of_one_model):
@@ -342,7 +343,7 @@ def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
     return slug_of
 
 
-def _by_recipes(group: Group) -> None:
+def _split_recipes(group: Group) -> None:
     """Split off a control from the retrained models of a group, and move models of other recipes (settings in names) to
     the methods. ``group`` is changed in place.
 
@@ -399,7 +400,7 @@ def _set_names(groups: list[Group]) -> None:
         # In the order of the first model; others may have the words in another order.
         words = [word for word in group.models[0].words if word in group.words and word not in common]
         with_task = [model for model in group.models if model.task]
-        tasks = [model.task for model in with_task if subject(model) == group.samples]
+        tasks = [model.task for model in with_task if must_share(model) == group.samples]
         if not tasks and sum(other.words == group.words for other in groups) == 1:
             tasks = [model.task for model in with_task]
         group.name = slug("_".join([*words, next(iter(tasks), f"{len(group.samples)}_samples")]))

@@ -58,8 +58,8 @@ def sentence(path: Path) -> str:
     return ""
 
 
-def below(place: Path) -> str:
-    """Return a sentence on the first file at or below a path that is known to hold no values per sample, which says
-    what to give in its place; "" if there is no such file."""
-    paths = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
-    return next((text for path in paths if (text := sentence(path))), "")
+def first_sentence(path: Path) -> str:
+    """Return the `sentence` on the first file, in the order of paths, at or below ``path`` that is known to hold no
+    values per sample; "" if there is no such file."""
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    return next((text for file in files if (text := sentence(file))), "")

@@ -11,8 +11,9 @@ from unlearning_audit.readers._model import Agreement, Model
 from unlearning_audit.store.files import reason
 
 PARTS = ("retain", "forget", "val")
-#: Margins are clipped to ±CLIP; histograms have BINS bins; empty bins of the oracles have the probability LEAST.
-CLIP, BINS, LEAST = 100.0, 20, 1e-5
+#: Margins are clipped to ±CLIP; histograms have BINS bins; an empty bin of the oracles counts as if it had the
+#: probability EMPTY_BIN.
+CLIP, BINS, EMPTY_BIN = 100.0, 20, 1e-5
 #: The summaries of KLOM over samples that reproduce.py prints.
 PRINTED: dict[str, Any] = {"mean": np.mean, "p95": lambda x: np.percentile(x, 95), "p05": lambda x: np.percentile(x, 5)}
 
@@ -67,7 +68,7 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
         shares.append(count / np.maximum(count.sum(0), 1))
     p, q = shares
     p_or_one = np.where(p > 0, p, 1.0)  # an empty bin of the models adds 0 · log 0 = 0
-    return np.asarray(np.where(p > 0, p_or_one * np.log(p_or_one / np.maximum(q, LEAST)), 0.0).sum(0))
+    return np.asarray(np.where(p > 0, p_or_one * np.log(p_or_one / np.maximum(q, EMPTY_BIN)), 0.0).sum(0))
 
 
 def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[list[Agreement]]:

@@ -4,13 +4,13 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from unlearning_audit.readers._groups import Group, shared, subject
+from unlearning_audit.readers._groups import Group, must_share, shared
 from unlearning_audit.readers._model import NONE, RETRAIN, ROLES, UNKNOWN, UNLEARNED, Model, Unread
 
 COLUMNS = ("file", "entry", "models", "role", "method", "replicate", "scenario", "why")
 
 
-def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]]:
+def table(groups: Sequence[Group], unread: Sequence[Unread]) -> list[dict[str, str]]:
     """Return the rows of ``roles.csv``, which shows a user which role was given to each file, or to each model in a
     file, and why.
 
@@ -19,7 +19,7 @@ def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]
 
     Parameters
     ----------
-    out
+    unread
         Files that were left out, each with the reason; each has a row.
     """
     rows: dict[tuple[str, ...], dict[str, str]] = {}
@@ -34,7 +34,7 @@ def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]
                 row = rows.setdefault(key, dict(zip(COLUMNS, (*key[:2], "0", *key[2:], why), strict=True)))
                 row["models"] = str(int(row["models"]) + 1)
     blank = dict.fromkeys(COLUMNS, "") | {"role": "left out"}
-    return [*rows.values(), *(blank | {"file": str(unread.file), "why": unread.sentence} for unread in out)]
+    return [*rows.values(), *(blank | {"file": str(each.file), "why": each.sentence} for each in unread)]
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -95,9 +95,9 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
             model.decided = path.name
     for group in groups.values():
         reference, *_ = [*group.retrain, *group.models]
-        group.samples = subject(reference)
+        group.samples = must_share(reference)
         for model in group.models:
             if not shared(model, group.samples):
                 both = f"{model.file} and {reference.file}"
-                raise ValueError(f"{path}: {both} of the scenario {group.name} share no samples")
+                raise ValueError(f"{path}: {both} of the scenario {group.name} share too few samples")
     return list(groups.values())

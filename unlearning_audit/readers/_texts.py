@@ -59,15 +59,15 @@ def _unzipped(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == ".gz" else path
 
 
-def below(place: Path, *suffixes: str) -> list[Path]:
-    """Return the files at or below a path, sorted, whose names end in one of ``suffixes``, or in a suffix and ``.gz``.
+def below(path: Path, *suffixes: str) -> list[Path]:
+    """Return the files at or below ``path``, sorted, whose names end in one of ``suffixes``, or in one and ``.gz``.
 
-    Hidden files, and all files in hidden folders, are skipped.
+    Hidden files, and all files in hidden folders below ``path``, are skipped.
     """
-    if place.is_file():
-        return [place] if kind(place) in suffixes else []
-    paths = (path for path in place.rglob("*.*") if kind(path) in suffixes and path.is_file())
-    return sorted(path for path in paths if not any(part.startswith(".") for part in path.relative_to(place).parts))
+    if path.is_file():
+        return [path] if kind(path) in suffixes else []
+    files = (file for file in path.rglob("*.*") if kind(file) in suffixes and file.is_file())
+    return sorted(file for file in files if not any(name.startswith(".") for name in file.relative_to(path).parts))
 
 
 def head(path: Path) -> str:

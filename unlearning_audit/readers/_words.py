@@ -61,11 +61,11 @@ def model_of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
     names
         Further names, which the model has within the file.
     """
-    place, top = path.resolve(), root.resolve()
+    file, top = path.resolve(), root.resolve()
     is_checkpoint = bool(_STEP_FOLDER.match(top.name.lower()))
-    if top == place.parent and not is_checkpoint:
-        return model_of_names((*place.parts[-4:-1], *names), path)
-    inside = place.relative_to(top).parts[:-1] if place.is_relative_to(top) else ()
+    if top == file.parent and not is_checkpoint:
+        return model_of_names((*file.parts[-4:-1], *names), path)
+    inside = file.relative_to(top).parts[:-1] if file.is_relative_to(top) else ()
     above = (top.parent.name,) if is_checkpoint else ()
     return model_of_names((*above, top.name, *inside, *names), path)
 
@@ -180,6 +180,11 @@ def model_of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
         The folder that the user named.
     names
         Further names, which the model has within the file.
+
+    Raises
+    ------
+    ValueError
+        If the configuration cannot be read.
     """
     model, content = model_of_path(path, root, names), _configuration(path, root)
     trainer, mode = str(_nested(content, "trainer", "handler") or ""), str(content.get("mode", ""))
@@ -206,18 +211,19 @@ def _configuration(path: Path, root: Path) -> dict[str, Any]:
     """Return the content of ``.hydra/config.yaml`` or ``config.yaml`` of the run that wrote a file; {} if there is no
     such file.
 
-    The nearest configuration counts. It is looked for in the folder of ``path`` and in the three folders above that,
-    but not above the parent of ``root``.
+    The nearest configuration that is a mapping counts. It is looked for in the folder of ``path`` and in the three
+    folders above that, but not above the parent of ``root``. Raises ValueError that names a configuration that cannot
+    be read.
     """
     import yaml
 
     for folder in list(path.resolve().parents)[:4]:
-        for place in (folder / ".hydra" / "config.yaml", folder / "config.yaml"):
-            if place.is_file():
+        for file in (folder / ".hydra" / "config.yaml", folder / "config.yaml"):
+            if file.is_file():
                 try:
-                    content = yaml.safe_load(place.read_text(encoding="utf-8"))
+                    content = yaml.safe_load(file.read_text(encoding="utf-8"))
                 except (OSError, ValueError, yaml.YAMLError) as error:
-                    raise ValueError(f"{place}: this configuration cannot be read ({type(error).__name__})") from None
+                    raise ValueError(f"{file}: this configuration cannot be read ({type(error).__name__})") from None
                 if isinstance(content, dict):
                     return content
         if folder == root.resolve().parent:

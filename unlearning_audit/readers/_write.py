@@ -33,7 +33,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     Parameters
     ----------
     folder
-        The place of the files, relative to the study's folder.
+        The folder of the files, relative to the folder from which the study is run.
     name
         The name of the study.
 
@@ -48,12 +48,12 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     columns = slugs((column for model in everyone for column in (*model.scores, *model.readings)), LONGEST_COLUMN)
     names_of_aggregates: set[str] = set()
     for group in imported.groups:
-        place = folder / group.name
+        group_folder = folder / group.name
         numbers_of_all, values = _numbers_of_all(group, columns), _aggregates.of_models(group)
         populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}
         # Path → (name of the population or method, its models).
-        files = {place / label / FILE: (label, members) for label, members in populations.items() if members}
-        files |= {place / method / "target" / FILE: (method, members) for method, members in group.methods.items()}
+        files = {group_folder / label / FILE: (label, members) for label, members in populations.items() if members}
+        files |= {group_folder / label / "target" / FILE: (label, members) for label, members in group.methods.items()}
         for path, (label, models) in files.items():
             if label in group.methods and (damage := group.damage(label)):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,12 +70,12 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
                 numbers, aggregates=json.dumps(aggregates), remarks=json.dumps(remarks),
                 agreements=json.dumps([{**dataclasses.asdict(check), "agrees": check.agrees} for check in checks]),
             ).write(path)  # fmt: skip
-        _remove_others(place, set(files))
+        _remove_others(group_folder, set(files))
         methods = {NONE: group.none, RETRAIN: group.retrain, **group.methods}
         # Whether forgotten and held-out samples are a random draw, which tests for one model need.
         design = {"design": "random"} if all(model.fair for model in group.models) else {}
         scenarios[group.name] = {
-            "protocol": {"name": "external", "path": place.as_posix(), **design},
+            "protocol": {"name": "external", "path": group_folder.as_posix(), **design},
             "methods": [method for method, members in methods.items() if members], "attacks": [],
         }  # fmt: skip
     with_steps = [group for group in imported.groups if len({model.step for model in group.models} - {None}) > 1]
@@ -94,14 +94,14 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     return {"study": name, "scenarios": scenarios, "tables": tables, "figures": figures}
 
 
-def _remove_others(place: Path, files: set[Path]) -> None:
-    """Remove files of models below ``place`` that are not among ``files``, and folders that become empty. An earlier
-    call wrote these files, and they would count as methods."""
-    for path in {*place.glob(f"*/{FILE}"), *place.glob(f"*/target/{FILE}")} - files:
+def _remove_others(folder: Path, files: set[Path]) -> None:
+    """Remove files of models below the ``folder`` of a group that are not among ``files``, and folders that become
+    empty. An earlier call wrote these files, and they would count as methods."""
+    for path in {*folder.glob(f"*/{FILE}"), *folder.glob(f"*/target/{FILE}")} - files:
         path.unlink()
-        for folder in path.relative_to(place).parents[:-1]:  # the last one would be ``place`` itself
-            if not any((place / folder).iterdir()):
-                (place / folder).rmdir()
+        for inner in path.relative_to(folder).parents[:-1]:  # the last one would be ``folder`` itself
+            if not any((folder / inner).iterdir()):
+                (folder / inner).rmdir()
 
 
 def _numbers_of_all(group: Group, columns: dict[str, str]) -> Published:

@@ -26,7 +26,6 @@ _SET = re.compile(r"forget(?:_set)?_(\d+)")
 PARTS = {"retain": RETAIN, "forget": FORGET, "val": HELDOUT, "test": HELDOUT}
 ROLES = {"pretrain": NONE, "oracle": RETRAIN}
 
-
 #: The largest number of models of a kind that are read, and of retained samples of a model, evenly spaced.
 MOST_MODELS, MOST_RETAINED = 200, 2000
 
@@ -116,7 +115,7 @@ def _of_files(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_
     Raises
     ------
     ValueError
-        If the margins of the forget set are missing.
+        If the margins of the forget set are missing, or if a file cannot be read or holds NaN or infinity.
     """
     file = next(iter(paths.values()))
     role = ROLES.get(kind, UNLEARNED)
@@ -137,7 +136,8 @@ def _of_archive(path: Path) -> list[Model]:
     The method is named after the file; a file called "shard_" and a number names none. The forget set is named by the
     innermost folder that names one; it may be unknown. Names of samples begin with the forget set, so the models have
     neither samples nor scores yet. ``raw`` holds what is needed to add them once the forget set is known: "epoch",
-    counted from 0; "values", part of the data → margins; and "counts", part of the data → number of margins.
+    counted from 0; "values", part of the data → margins; and "counts", part of the data → number of margins. Raises
+    ValueError if the archive cannot be read.
     """
     arrays = _margins.archive(path)
     hints = _words.model_of_names((re.sub(r"^shard_\d+$", "", path.stem),))
@@ -226,13 +226,14 @@ def _without_forget_set(value: np.ndarray, path: Path, number: int) -> np.ndarra
     """Return the decision margins ``value`` of retained samples, without the samples of forget set ``number`` if they
     are among them.
 
-    They are if ``path`` is of a model before unlearning, which has margins of all training samples. Without a file of
-    the forget set, and for any other model, the margins are returned unchanged.
+    They are if ``path`` is of a model before unlearning, which has margins of all training samples, and if there are
+    more margins than the largest number in the forget set. Without a file of the forget set, and for any other model,
+    the margins are returned unchanged.
     """
     folder = Path(*path.parts[: path.parts.index("margins")])
-    place = next(iter(sorted(folder.glob(f"forget_sets/**/forget_set_{number}.npy"))), None)
-    if place is None:
+    file = next(iter(sorted(folder.glob(f"forget_sets/**/forget_set_{number}.npy"))), None)
+    if file is None:
         return value
-    index = _arrays.load(place, "iu").reshape(-1)
+    index = _arrays.load(file, "iu").reshape(-1)
     of_all_samples = "pretrain" in path.parts and len(value) > index.max()
     return np.delete(value, index) if of_all_samples else value

@@ -4,9 +4,9 @@ or scores on all samples.
 ``keep.npy`` is bool [samples], or numbers of samples. Logits are ``logits/*.npy`` or ``logits.npy``, float [samples, …,
 classes] with axes of augmentations between; scores are ``scores/*.npy``, float [samples, augmentations], log(p/(1 − p))
 of the true class. Of several epochs the last is read. Labels, int [samples], are ``y_train.npy``, ``labels.npy`` or
-``y.npy`` in the same folder or one above. One folder may also contain all models: then ``keep.npy`` and ``logits.npy``
-have an axis of models before that of samples. Coins decided who was kept, so forgotten (kept) and held-out samples are
-a random draw.
+``y.npy`` in the same folder or in one of the two above it. One folder may also contain all models: then ``keep.npy``
+and ``logits.npy`` have an axis of models before that of samples. Coins decided who was kept, so forgotten (kept) and
+held-out samples are a random draw.
 """
 
 from pathlib import Path
@@ -35,7 +35,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model]:
 
     If more than `TOO_FEW` models saw each sample and more than `TOO_FEW` did not, each model also gets the scores
     "lira" of the likelihood-ratio attack, whose reference models are all other models. Raises ValueError that names a
-    file.
+    file or folder.
     """
     models, keeps, phis = [], [], []  # one entry for each model
     for path in paths:
@@ -44,8 +44,8 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model]:
         phis += list(phi)
         models += [_words.trained_model(path, root, fair=True) for _ in keep]
     if len({len(keep) for keep in keeps}) > 1:
-        place, advice = paths[0].parent.parent, "give folders with equal numbers"
-        raise ValueError(f"{place}: these models have different numbers of samples; {advice}")
+        above, advice = paths[0].parent.parent, "give folders with equal numbers"
+        raise ValueError(f"{above}: these models have different numbers of samples; {advice}")
     ratio = _likelihood_ratios(np.array(phis), np.array(keeps))
     for number, model in enumerate(models):
         model.ids = tuple(f"sample:{index}" for index in range(len(keeps[number])))
@@ -59,15 +59,16 @@ def _keep_and_phi(path: Path) -> tuple[np.ndarray, np.ndarray]:
     of each sample, float64 [models, samples], the mean over augmentations.
 
     ``path``: keep.npy, beside which lie scores, which are φ itself, or logits with labels; scores are preferred.
-    Samples of keep.npy for which there are neither scores nor logits are left out. Raises ValueError that names a file.
+    Samples of keep.npy for which there are neither scores nor logits are left out. Raises ValueError that names a file
+    or folder.
     """
     folder = path.parent
     scores = sorted(folder.glob("scores/*.npy"))[-1:]  # the last epoch
     logits = [*sorted(folder.glob("logits/*.npy"))[-1:], *folder.glob("logits.npy")]
     if not scores and not logits:
         raise ValueError(f"{folder}: keep.npy is here, but neither logits nor scores of the model")
-    place, *_ = scores or logits
-    keep, value = _with_models(path, place, least_axes=2 if scores else 3)
+    file, *_ = scores or logits
+    keep, value = _with_models(path, file, least_axes=2 if scores else 3)
     samples = value.shape[1]
     if scores:
         phi = value.reshape(*value.shape[:2], -1).mean(axis=2)
@@ -75,14 +76,14 @@ def _keep_and_phi(path: Path) -> tuple[np.ndarray, np.ndarray]:
     y = _labels(folder)[:samples]  # there may be labels of more samples
     if len(y) < samples or y.min() < 0 or y.max() >= value.shape[-1]:
         labels = f"{len(y)} labels from {y.min()} to {y.max()}"
-        raise ValueError(f"{place}: has {samples} samples and {value.shape[-1]} classes, but there are {labels}")
+        raise ValueError(f"{file}: has {samples} samples and {value.shape[-1]} classes, but there are {labels}")
     # [models, augmentations, samples, classes]
     views = np.moveaxis(value.reshape(*value.shape[:2], -1, value.shape[-1]), 2, 1)
     phi = [np.mean([stats.phi(logits=view.astype(np.float64), y=y) for view in of_model], axis=0) for of_model in views]
     return keep[:, :samples], np.array(phi)
 
 
-def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, np.ndarray]:
+def _with_models(path: Path, file: Path, least_axes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return keep, bool [models, samples] (which samples each model was trained on), and logits or scores, float
     [models, samples, …] with at least ``least_axes`` dimensions.
 
@@ -93,7 +94,7 @@ def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, 
     ----------
     path
         keep.npy.
-    place
+    file
         The file of the logits or scores.
 
     Raises
@@ -101,7 +102,7 @@ def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, 
     ValueError
         If the shapes do not fit; the message names a file.
     """
-    value = _arrays.load(place, "f")
+    value = _arrays.load(file, "f")
     keep = _keep_mask(path, value)
     shapes = list(keep.shape), list(value.shape)
     if keep.ndim == 1:
@@ -109,7 +110,7 @@ def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, 
         value = value if len(value) == 1 else value[None]  # with one entry, the first axis is that of models already
     if keep.ndim != 2 or value.ndim < least_axes or len(value) != len(keep) or not 0 < value.shape[1] <= keep.shape[1]:
         expected = "[samples], or [models, samples] with an axis of models before that of samples in the answers"
-        raise ValueError(f"{place}: has shape {shapes[1]}, and keep.npy {shapes[0]}, which must be {expected}")
+        raise ValueError(f"{file}: has shape {shapes[1]}, and keep.npy {shapes[0]}, which must be {expected}")
     return keep, value
 
 
@@ -135,8 +136,8 @@ def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
 def _labels(folder: Path) -> np.ndarray:
     """Return the labels, int64 [samples], from the nearest file of labels in the folder or the two folders above it.
     Raises ValueError if there is no such file."""
-    places = (place / name for place in (folder, folder.parent, folder.parent.parent) for name in LABELS)
-    if file := next(filter(Path.is_file, places), None):
+    paths = (near / name for near in (folder, folder.parent, folder.parent.parent) for name in LABELS)
+    if file := next(filter(Path.is_file, paths), None):
         return _arrays.load(file, "iu").reshape(-1).astype(np.int64)
     raise ValueError(f"{folder}: there are logits, but no labels; save {LABELS[0]} there or in the folder above")
 

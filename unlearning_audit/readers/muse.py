@@ -17,9 +17,9 @@ from unlearning_audit.readers._model import FORGET, HELDOUT, RETAIN, Agreement, 
 #: The part of the data for each split in the log of attacks, and for the answers in each folder.
 SPLITS = {"forget": FORGET, "holdout": HELDOUT, "retain": RETAIN}
 ANSWERS = {"verbmem_f": FORGET, "knowmem_f": FORGET, "knowmem_r": RETAIN}
-#: The score that is read of each answer, as in the tool's own table, and the scores whose means are compared with
-#: printed ones.
-KEPT, ROUGE = "rougeL", ("rougeL", "rougeL_recall", "rouge1", "rouge1_recall")
+#: The kind of ROUGE that is read of each answer, as in the tool's own table, and the kinds whose means are compared
+#: with printed ones.
+READ_ROUGE, COMPARED_ROUGES = "rougeL", ("rougeL", "rougeL_recall", "rouge1", "rouge1_recall")
 
 
 def files(place: Path) -> list[Path]:
@@ -32,7 +32,7 @@ def _is_log(path: Path) -> bool:
     attacks, recognised by its parts of the data. The whole file is read only if its beginning has a perplexity."""
     head = _texts.head(path)
     if path.parent.name in ANSWERS:
-        return path.name == "log.json" and f'"{KEPT}"' in head
+        return path.name == "log.json" and f'"{READ_ROUGE}"' in head
     content = _texts.read_json(path) if '"PPL' in head else None
     return isinstance(content, dict) and all(isinstance(content.get(split), list) for split in ("forget", "holdout"))
 
@@ -70,9 +70,9 @@ def _add_answers(model: Model, path: Path) -> None:
     Compare the mean of each kind of ROUGE with the mean printed in agg.json, if that file exists."""
     rows, name = _texts.read_json(path), path.parent.name
     ids = _texts.identities(name, (str(row["question"] if "question" in row else row["prompt"]) for row in rows))
-    model.readings[name] = Reading(ANSWERS[name], ids, _column(rows, KEPT))
+    model.readings[name] = Reading(ANSWERS[name], ids, _column(rows, READ_ROUGE))
     printed = _printed(path.with_name("agg.json"))
-    for field in ROUGE:
+    for field in COMPARED_ROUGES:
         if f"mean_{field}" in printed:
             mean = float(_column(rows, field).mean())
             model.agreements.append(Agreement(f"{name} mean_{field}", float(printed[f"mean_{field}"]), mean, "mean"))

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import hmean
 
 from unlearning_audit.readers import _aggregates, _model, _recompute, _texts, _words
-from unlearning_audit.readers._groups import subject
+from unlearning_audit.readers._groups import must_share
 from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading, Unread
 
 #: First word of a metric → part of the data; memorisation is always about the forget set.
@@ -58,7 +58,7 @@ def joined(models: list[Model]) -> list[Unread]:
     for model in models:
         # The names for groups of metrics that have no texts in the model's own log.
         new = {position: name for position, name in name_at.items() if position.split("/")[0] not in model.raw["texts"]}
-        if not new.keys().isdisjoint(subject(model)):
+        if not new.keys().isdisjoint(must_share(model)):
             model.notes.append("Logs without texts of their samples are paired by position with those that have texts.")
         model.ids = tuple(new.get(sample, sample) for sample in model.ids)
         for metric, reading in model.readings.items():
@@ -134,13 +134,13 @@ class _Field:
         return {index: value for index, value in values.items() if value is not None and math.isfinite(value)}
 
 
-def _fields(log: dict[str, Any], place: str) -> Iterator[_Field]:
+def _fields(log: dict[str, Any], prefix: str) -> Iterator[_Field]:
     """Yield the parts of a log that hold values of samples, sorted by the names of the metrics: the entry of a metric
     and, inside the entry of an attack, one entry for forgotten and one for held-out samples.
 
     Some tools write the index 0.0 for 0, or a list in the order of the index. A sample for which there is anything else
-    than a mapping has no values. ``place``: file and keys of the log, for the ValueError on values that are neither a
-    mapping nor a list.
+    than a mapping has no values. ``prefix``: file and keys of the log, with which the ValueError on values that are
+    neither a mapping nor a list begins.
     """
     for metric, entry in sorted(log.items()):
         entries = {metric: entry, **entry} if isinstance(entry, dict) else {}
@@ -151,7 +151,7 @@ def _fields(log: dict[str, Any], place: str) -> Iterator[_Field]:
                 if not isinstance(rows, dict):
                     key = ".".join(dict.fromkeys([metric, name, VALUES]))
                     found = type(rows).__name__
-                    raise ValueError(f"{place}{key}: must map the index of each sample to its values, found {found}")
+                    raise ValueError(f"{prefix}{key}: must map the index of each sample to its values, found {found}")
                 rows = {str(i).removesuffix(".0"): row if isinstance(row, dict) else {} for i, row in rows.items()}
                 yield _Field(metric, name, _printed(field.get("agg_value")), rows)
 
@@ -181,8 +181,8 @@ def _damage(fields: list[_Field]) -> str:
             numbers = [value for row in field.rows.values() if (value := _number(row.get(key))) is not None]
             infinite = sum(not math.isfinite(number) for number in numbers)
             if 2 * infinite > len(numbers):
-                place = ".".join(dict.fromkeys([field.metric, field.name, key]))
-                return f"{place} is NaN or infinite for {infinite} of {len(numbers)} samples"
+                name = ".".join(dict.fromkeys([field.metric, field.name, key]))
+                return f"{name} is NaN or infinite for {infinite} of {len(numbers)} samples"
     return ""
 
 
@@ -258,8 +258,8 @@ def _name_samples(fields: list[_Field]) -> dict[str, Any]:
                 ambiguous.add(field.group)
     clear = {group: names for group, names in names_by_text.items() if group not in ambiguous}
     for field in fields:
-        names, place = field.names or clear.get(field.group, {}), f"{field.group}/{sizes[field.group]}"
-        field.names = {index: names.get(index, f"{place}:{index}") for index in field.rows}
+        names, prefix = field.names or clear.get(field.group, {}), f"{field.group}/{sizes[field.group]}"
+        field.names = {index: names.get(index, f"{prefix}:{index}") for index in field.rows}
     positions = {
         f"{group}/{sizes[group]}:{index}": sample
         for group, names in clear.items() if len(names) == sizes[group] for index, sample in names.items()
@@ -402,15 +402,16 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
 
 def _summary(path: Path, aggregates: dict[str, float]) -> list[Agreement]:
     """Compare the numbers in the SUMMARY file beside a log with the ``aggregates`` that the log prints; [] if there is
-    no such file. ``path``: the log, …_EVAL.json."""
-    place = path.with_name(path.name.replace("EVAL", "SUMMARY"))
-    if place == path or not place.is_file():
+    no such file. ``path``: the log, …_EVAL.json. Raises ValueError for a summary that cannot be read or is no
+    mapping."""
+    file = path.with_name(path.name.replace("EVAL", "SUMMARY"))
+    if file == path or not file.is_file():
         return []
-    summary = _texts.read_json(place)
+    summary = _texts.read_json(file)
     if not isinstance(summary, dict):
-        raise ValueError(f"{place}: a summary must be a mapping of metrics to numbers")
+        raise ValueError(f"{file}: a summary must be a mapping of metrics to numbers")
     numbers = {name: _printed(entry) for name, entry in sorted(summary.items())}
     return [
-        Agreement(f"{name} in {place.name}", value, aggregates.get(name, math.nan), f"agg_value of {path.name}")
+        Agreement(f"{name} in {file.name}", value, aggregates.get(name, math.nan), f"agg_value of {path.name}")
         for name, value in numbers.items() if not math.isnan(value)
     ]  # fmt: skip

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _model, _texts, _words
-from unlearning_audit.readers._columns import KEYS, LOSSES, Layout, complete_layout, layout_of
+from unlearning_audit.readers._columns import LOSSES, ROLE_MEANINGS, Layout, complete_layout, layout_of
 from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Model, Reading, Unread
 from unlearning_audit.readers._sides import sides_of
 from unlearning_audit.readers._tables import TEXT, TYPED, WORKBOOKS, frame, header, numbers
@@ -270,11 +270,11 @@ def _of_rows(path: Path, rows: Any, layout: Layout, root: Path, architectures: s
     columns = layout.columns
     model = _words.model_of_path(path, root)
     # Rows of one model have the same cells in these columns, so the first row stands for all.
-    present = [meaning for meaning in (*KEYS, "step", "task") if meaning in columns]
+    present = [meaning for meaning in (*ROLE_MEANINGS, "step", "task") if meaning in columns]
     cells = {meaning: _text(rows[columns[meaning]].iloc[0]) for meaning in present}
     model.words = (cells.pop("model"),) if cells.get("model") in architectures else ()
-    kind, *other_keys = (cells.get(meaning, "") for meaning in KEYS)
-    model.role = _words.model_of_names((kind,)).role or _words.model_of_names(tuple(other_keys)).role or model.role
+    kind, *others = (cells.get(meaning, "") for meaning in ROLE_MEANINGS)
+    model.role = _words.model_of_names((kind,)).role or _words.model_of_names(tuple(others)).role or model.role
     if step := cells.get("step"):
         model.step = int(step) if step.isdigit() else _words.model_of_names((step,)).step
         if model.step is None:

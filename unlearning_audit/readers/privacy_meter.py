@@ -13,8 +13,8 @@ from unlearning_audit.readers import _arrays, _recompute, _words
 from unlearning_audit.readers._model import Agreement, Model, Unread, read_all
 from unlearning_audit.store.files import reason
 
-#: The smallest distance of probabilities from 0 and 1, the resolution of single precision.
-EDGE = 1e-7
+#: Probabilities are limited to this distance from 0 and 1, the resolution of single precision.
+LEAST_PROBABILITY = 1e-7
 
 
 def files(place: Path) -> list[Path]:
@@ -47,7 +47,8 @@ def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndar
 
 def _of_signals(path: Path, root: Path) -> list[Model]:
     """Read a model for each column of a file of signals, float [samples, models], with the logit of its signals as
-    scores. The memberships, bool [models, samples], lie in the file's folder or in one of the two folders above."""
+    scores. The memberships, bool [models, samples], lie in the file's folder or in one of the two folders above. Raises
+    ValueError that names the file if shapes do not fit, the memberships are missing, or signals are not from 0 to 1."""
     signals = _arrays.load(path, "f")
     if signals.ndim != 2:
         raise ValueError(f"{path}: has shape {list(signals.shape)}, but must be [samples, models]")
@@ -61,13 +62,14 @@ def _of_signals(path: Path, root: Path) -> list[Model]:
     if signals.min() < 0 or signals.max() > 1:
         raise ValueError(f"{path}: has values outside 0 to 1; signals are probabilities of the true class")
     # Memberships may be those of the first models only; the signals of further models are left out.
-    probability = np.clip(signals.T[: len(member)].astype(np.float64), EDGE, 1 - EDGE)
+    probability = np.clip(signals.T[: len(member)].astype(np.float64), LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
     logit = np.log(probability) - np.log1p(-probability)
     return [_model(path, root, of_model, {"confidence": logit[number]}) for number, of_model in enumerate(member)]
 
 
 def _of_result(path: Path, root: Path) -> Model:
-    """Read the model of one result, and compare its AUC with the printed one."""
+    """Read the model of one result, and compare its AUC with the printed one. Raises ValueError if the file cannot be
+    read or does not hold finite scores of both members and others."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             scores, member, printed = (np.asarray(archive[name], float) for name in ("scores", "memberships", "auc"))

@@ -60,7 +60,7 @@ def _model(train: Path, test: Path, root: Path) -> Model:
     sample.
 
     The score is the column "score". Without it, the score is "score_orig", less the shadow models' "score_mean" if
-    there is such a column.
+    there is such a column. Raises ValueError for scores that are not finite, and for a frame without rows.
     """
     ids, values = [], []
     for path in (train, test):

@@ -63,7 +63,8 @@ def _results(file: Path, kind: type) -> tuple[dict[str, Any], Any]:
 
 def _add_attacks(model: Model, part: str, file: Path) -> None:
     """Add the attacks' values of one ``part`` of the data to a model as readings, and compare their means with the
-    printed means. Values of forgotten samples also become the model's scores; RWKU has no held-out samples."""
+    printed means. Values of forgotten samples also become the model's scores; RWKU has no held-out samples. The mean
+    log-probability of a text's tokens, which RWKU calls "loss", also gives a reading of their probability."""
     log, lists = _results(file, dict)
     values = {name: np.array(column, np.float64) for name, column in lists.items()}
     count = len(values["loss"])
@@ -72,7 +73,7 @@ def _add_attacks(model: Model, part: str, file: Path) -> None:
         model.readings[f"{part}_{name}"] = Reading(part, ids, value, share=False)
         if part == FORGET:
             model.scores[name] = value
-    # RWKU's "loss" is the mean log-probability of a text's tokens, which rounding may lift above 0.
+    # RWKU's "loss" is a log-probability, which rounding may lift above 0.
     model.readings[f"{part}_probability"] = Reading(part, ids, np.exp(np.minimum(values["loss"], 0)))
     model.agreements += [
         Agreement(f"{part} {name}", float(log[name]), float(values[column].mean()), f"mean of {column}")

@@ -67,7 +67,7 @@ def _model(path: Path, root: Path) -> Model:
     return model
 
 
-def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, place: str) -> dict[str, float]:
+def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, where: str) -> dict[str, float]:
     """Add probability, ROUGE and truth ratio of the samples of one split (part of the data) to a model; return their
     means, name → mean.
 
@@ -82,7 +82,7 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
         Forget, retain or other.
     prefix
         The word before the names of samples and quantities, such as "ra".
-    place
+    where
         The file and split, for messages.
     """
     indices = list(entry["avg_gt_loss"])
@@ -92,7 +92,7 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     if isinstance(rows, dict) and all(isinstance(rows.get(index), list) for index in indices):
         ids = _texts.identities(prefix, (str(rows[index][-1]) for index in indices))
     present = [name for name in (*LISTS, "avg_gt_loss") if name in entry]
-    lists = {name: _column(entry, name, indices, place) for name in present}
+    lists = {name: _column(entry, name, indices, where) for name in present}
     # The mean losses by token of the true answer [samples], and of wrong answers [samples, answers].
     loss, loss_wrong = lists["avg_gt_loss"][:, 0], lists.get("average_perturb_loss")
     probability = np.exp(-loss)
@@ -120,15 +120,15 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     return {f"{prefix}_{quantity}": float(value.mean()) for quantity, (value, _) in values.items()}
 
 
-def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) -> np.ndarray:
+def _column(entry: dict[str, Any], name: str, indices: list[str], where: str) -> np.ndarray:
     """Return the list ``name`` of a split, float64 [samples, answers], for the samples ``indices``; a list of single
-    values has one answer. Raises ValueError that names the list and its ``place``."""
+    values has one answer. Raises ValueError that names the list and ``where`` it stands, a file and a split."""
     try:
         rows = [entry[name][index] for index in indices]
         return np.array([row if isinstance(row, list) else [row] for row in rows], np.float64)
     except (KeyError, TypeError, ValueError):
         problem = "is missing, or has no number for some samples, or unequal numbers of answers"
-        raise ValueError(f"{place}: {name!r} {problem}") from None
+        raise ValueError(f"{where}: {name!r} {problem}") from None
 
 
 def _compare_list(model: Model, lists: dict[str, np.ndarray], quantity: str, *recomputed: np.ndarray) -> None:
