@@ -184,16 +184,13 @@ def test_a_metric_of_ones_own_stands_beside_the_others_and_an_attack_that_fails_
     assert result.metrics["metric"].value_counts()["accuracy"] > 1
 
 
-@pytest.mark.parametrize(
-    ("spread", "verdict", "said"),
-    [(None, "cannot tell", "by chance if"), ({"auc": 0.001}, "traces remain", "given that")],
-)
-def test_a_known_spread_decides_on_one_retrained_model(spread, verdict, said):
+def test_a_known_spread_decides_on_one_retrained_model_and_calls_in_one_folder_are_kept_apart(tmp_path):
     models = {name: MODELS[name][:1] for name in ("target", "original", "retrain")}
-    masks = {"labels": LABELS, "forget": FORGET[:1], "train": TRAIN[:1]}
-    line = audit(**models, **masks, attacks="confidence", retrain_spread=spread, **QUICK).matrix.loc["none"]
-    assert line["verdict"] == verdict
-    assert line["note"].startswith(said)
+    masks = {"labels": LABELS, "forget": FORGET[:1], "train": TRAIN[:1], "folder": tmp_path}
+    for spread, verdict, said in (None, "cannot tell", "by chance if"), ({"auc": 0.001}, "traces remain", "given that"):
+        line = audit(**models, **masks, attacks="confidence", retrain_spread=spread, **QUICK).matrix.loc["none"]
+        assert line["verdict"] == verdict
+        assert line["note"].startswith(said)
 
 
 def test_two_groups_of_retrained_models_that_differ_are_told_once_for_both():

@@ -64,23 +64,23 @@ class Audit:
     ----------
     folder
         The folder of all files; a temporary one is removed with this object.
+    _plan
+        The plan of the study, whose paths are relative to the folder.
     failures
         One line for each attack or metric that failed; all others were computed.
     doubts
         One line for each thing about the arrays that is implausible, such as samples in another order.
     remarks
         One line for each other thing to know about the arrays.
-    _scores
-        Method → path, below the folder, of its file of attacks' scores.
     _temporary
         The temporary folder, kept only so that it lives as long as this object; None for a folder of the user.
     """
 
     folder: Path
+    _plan: Plan
     failures: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    _scores: Mapping[str, str] = field(default_factory=dict)
     _temporary: Any = None
 
     @cached_property
@@ -104,7 +104,7 @@ class Audit:
 
         Empty if no metric that decides could be computed.
         """
-        paths = sorted(self.folder.glob("results/comparisons/*/verdicts.csv"))
+        paths = [self.folder / comparison.outputs["verdicts"] for comparison in self._plan.comparisons]
         lines = [line for path in paths for line in verdict_files.read(path, verdict_files.VERDICTS)]
         return pandas.DataFrame(lines, columns=verdict_files.VERDICTS)
 
@@ -120,7 +120,8 @@ class Audit:
         columns = ["method", "attack", "sample", "role", "models", "score", "called_member"]
         summary = {"models": ("score", "size"), "score": ("score", "mean"), "called_member": ("decision", "mean")}
         found = [pandas.DataFrame(columns=columns)]  # without rows, for a result without scores
-        for method, path in self._scores.items():
+        paths = {case.method: case.scores for case in self._plan.cases if case.scores}  # of methods that were attacked
+        for method, path in paths.items():
             for (attack, form), scores in tables.read_scores(self.folder / path).items():
                 about = {name: scores[name] for name in ("index", "role", "score", "decision")}
                 rows = pandas.DataFrame(about).query("role in ('forget', 'heldout')")  # one for each model and sample
@@ -350,8 +351,7 @@ def audit(
     failed, doubted, remarks = _messages(place, method)
     for line in (*failed, *map(DOUBTED.format, doubted)):
         warnings.warn(line, stacklevel=2)
-    scores = {case.method: case.scores for case in plan.cases if case.scores}
-    return Audit(place, failed, doubted, remarks, scores, temporary)
+    return Audit(place, plan, failed, doubted, remarks, temporary)
 
 
 def _argument(population: str, name: str) -> str:
