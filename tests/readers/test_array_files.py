@@ -1,6 +1,7 @@
 """Readers of arrays and frames: each on a small file in its true format, with numbers that are known."""
 
 import re
+import shutil
 
 import numpy as np
 import pandas
@@ -37,9 +38,8 @@ def test_models_of_lira(tmp_path, layout):
     for model, row, phi in zip(group.none, keep, expected, strict=True):
         np.testing.assert_array_equal(model.forget, row)
         np.testing.assert_allclose(model.scores["confidence"], phi, rtol=1e-5)
-    assert (
-        readers.notes_on_retrained(group.none) == []
-    )  # coins chose the samples, so an AUC above .5 is the models' own
+    # Coins chose the samples, so an AUC above .5 is the models' own.
+    assert readers.notes_on_retrained(group.none) == []
 
 
 def test_the_likelihood_ratio_of_a_model_does_not_use_the_model_itself():
@@ -109,16 +109,10 @@ def test_margins_of_easydub(tmp_path):
     rng = RNG(5)
     forget, retain, val = rng.normal(4, 1, 50), rng.normal(4, 1, 250), rng.normal(2, 1, 80)
     margins = {"pretrain/forget_2": forget, "pretrain/retain": np.insert(retain, 10, forget), "pretrain/val": val}
-    for kind in ("oracle", "my_method"):
-        margins |= {
-            f"{kind}/forget_2/forget": forget - 2,
-            f"{kind}/forget_2/retain": retain,
-            f"{kind}/forget_2/val": val,
-        }
-    cases.save(
-        tmp_path, **{f"margins/cifar10/{place}/resnet9/id_0_epoch_23": value for place, value in margins.items()}
-    )
-    cases.save(tmp_path, **{"forget_sets/cifar10/forget_set_2": np.arange(10, 60)})
+    parts = {"forget": forget - 2, "retain": retain, "val": val}
+    margins |= {f"{kind}/forget_2/{part}": parts[part] for kind in ("oracle", "my_method") for part in parts}
+    files = {f"margins/cifar10/{place}/resnet9/id_0_epoch_23": value for place, value in margins.items()}
+    cases.save(tmp_path, **files, **{"forget_sets/cifar10/forget_set_2": np.arange(10, 60)})
     (group,) = readers.imported([tmp_path]).groups
     assert shape(group) == (1, 1, {"my_method": 1})
     for model, shift in zip(group.models, (0, 2, 2), strict=True):
@@ -153,6 +147,27 @@ def test_a_printed_klom_that_margins_do_not_give_is_named(tmp_path):
     assert wrong == ["klom_p95_forget of epoch 2"]
 
 
+def test_archives_of_one_forget_set_are_one_method_if_their_names_differ_by_a_seed_alone(tmp_path):
+    """The folder of a forget set may have any spelling."""
+    path, folder = cases.easydub(tmp_path, epochs=1) / "results/ns0.0_seed0.npz", tmp_path / "results/forget_set_02"
+    folder.mkdir()
+    counts = {
+        "ga_lr1e-4": 2,
+        "ga_lr1e-5": 1,
+        "ga_retain": 1,
+        "ga_step9": 1,
+        "ga_ft": 1,
+        "lora_rank8": 1,
+        "lora_rank16": 1,
+    }
+    for name in (f"{method}_seed{seed}" for method, count in counts.items() for seed in range(count)):
+        shutil.copy(path, folder / f"{name}.npz")
+    imported = readers.imported([folder, tmp_path / "data"])
+    (group,) = imported.groups
+    assert shape(group)[2] == {f"{name.replace('-', '_')}_step1": 8 * count for name, count in counts.items()}
+    assert sum(map(len, imported.agreements.values())) == 9 * 8  # with the oracles of forget_2
+
+
 def test_an_archive_that_fits_several_forget_sets_asks_for_its_own(tmp_path):
     path = cases.easydub(tmp_path, (1, 2)) / "results/ns0.0_seed0.npz"
     with np.load(path) as content:
@@ -167,9 +182,10 @@ def test_an_archive_that_fits_several_forget_sets_asks_for_its_own(tmp_path):
     archive.parent.mkdir(parents=True)
     shard.rename(archive)
     assert [len(group.methods) for group in readers.imported([tmp_path]).groups] == [3, 0]
-    np.savez(archive, **margins | {"margins_val": margins["margins_val"][:2]})
-    with pytest.raises(ValueError, match=r"margins_forget has shape|margins_val has shape"):
-        readers.imported([archive])
+    for broken in (margins["margins_val"][:2], margins["margins_val"][:, :, :0]):
+        np.savez(archive, **margins | {"margins_val": broken})
+        with pytest.raises(ValueError, match=r"margins_val has shape \(.*\), but must be \[.*\], none of them 0, with equal"):
+            readers.imported([archive])
 
 
 # ---------------------------------------------------------------- PrivacyGuard

@@ -157,16 +157,8 @@ def test_parts_of_any_size_and_rows_that_fill_them_change_nothing(build, shape, 
     """Clipped or not, rows without a sample count for nothing."""
     stacks = []
     for size, filled, pieces in ((40, False, 1), (3, True, 1), (8, True, 4), (5, False, 2)):
-        stack, rows = make(
-            build,
-            (3, 5),
-            shape=shape,
-            dp={"epsilon": 8, "max_grad_norm": 0.1},
-            batch_size=16,
-            k=40,
-            augment=augment,
-            epochs=1,
-        )
+        settings = {"dp": {"epsilon": 8, "max_grad_norm": 0.1}, "batch_size": 16, "k": 40, "epochs": 1}
+        stack, rows = make(build, (3, 5), shape=shape, augment=augment, **settings)
         stack.model.train()
         fit = private.PrivateFit(stack, rows, 0.5)
         fit.size, fit.filled, fit.pieces = size, filled or build is perceptron, pieces

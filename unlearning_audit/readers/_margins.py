@@ -32,7 +32,8 @@ def archive(path: Path) -> dict[str, np.ndarray]:
     for each part of the data in `PARTS`, and, where the archive has it, klom_<how>_<part> float [epochs] for each
     summary (how) of `PRINTED`.
 
-    Raises ValueError that names the file.
+    Raises ValueError that names the file if it cannot be read, if one of these shapes has a 0, or if parts of the data
+    differ in epochs or models.
     """
     try:
         with np.load(path, allow_pickle=False) as loaded:
@@ -42,7 +43,8 @@ def archive(path: Path) -> dict[str, np.ndarray]:
     shapes = {name: arrays[name].shape for name in (f"margins_{part}" for part in PARTS)}
     for name, shape in shapes.items():
         if len(shape) != 3 or shape[:2] != next(iter(shapes.values()))[:2] or not all(shape):
-            raise ValueError(f"{path}: {name} has shape {shape}, but all must be [epochs, models, samples]")
+            demand = "[epochs, models, samples], none of them 0, with equal epochs and models in all parts of the data"
+            raise ValueError(f"{path}: {name} has shape {shape}, but must be {demand}")
     return arrays
 
 

@@ -107,9 +107,7 @@ def model_of_names(names: tuple[str, ...], file: Path = Path()) -> Model:
             step = int(match[1])
             continue
         word_of_role: dict[str, str] = {}
-        words_of_name = _BETWEEN.split(name)
-        for before, word in zip(["", *words_of_name], words_of_name, strict=False):  # each word with the one before it
-            meaning = _meaning(word, before, of_adapter=of_adapter)
+        for word, meaning in _with_meanings(name, of_adapter=of_adapter):
             if meaning == "foreign":  # audited like a method that is called by this word
                 word_of_role[UNLEARNED], meaning = word, ""
             elif meaning in (NONE, RETRAIN, UNLEARNED):
@@ -126,6 +124,20 @@ def model_of_names(names: tuple[str, ...], file: Path = Path()) -> Model:
     words, recipe = (tuple(dict.fromkeys(words_of[meaning])) for meaning in ("", "setting"))
     replicate = " ".join(map(_digits, words_of["replicate"]))
     return Model(file, role, words, recipe, step=step, task=task, replicate=replicate, decided=decided)
+
+
+def without_replicate(name: str) -> str:
+    """Return the words of a name, joined by underscores, without those that say which of several models of a kind it
+    is, such as seed3. "" if no other word is in it."""
+    pairs = _with_meanings(name, of_adapter=bool(_ADAPTER.search(name)))
+    return "_".join(word for word, meaning in pairs if meaning not in ("replicate", "one of several"))
+
+
+def _with_meanings(name: str, *, of_adapter: bool) -> list[tuple[str, str]]:
+    """Return (word, its meaning) for each word of a name, as `_meaning` tells it."""
+    words = _BETWEEN.split(name)
+    pairs = zip(["", *words], words, strict=False)  # each word with the one before it
+    return [(word, _meaning(word, before, of_adapter=of_adapter)) for before, word in pairs]
 
 
 def _meaning(word: str, before: str, *, of_adapter: bool) -> str:

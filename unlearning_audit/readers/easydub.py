@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from unlearning_audit.readers import _arrays, _margins, _words
+from unlearning_audit.readers import _arrays, _margins, _model, _words
 from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, RETAIN, RETRAIN, UNLEARNED, Model, Reading, Unread
 
 _MODEL = re.compile(r"id_(\d+)(?:_epoch_(\d+))?")
@@ -49,13 +49,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
     ValueError is raised for a ``.npy`` file in a wrong folder, for two files of one part of the data of a model, and
     for a model without margins of its forget set.
     """
-    models: list[Model | Unread] = []
-    for path in paths:
-        if path.suffix == ".npz":
-            try:
-                models += _of_archive(path)
-            except ValueError as error:
-                models.append(Unread(path, str(error)))
+    models = _model.read_all((path for path in paths if path.suffix == ".npz"), _of_archive)
     singles = [path for path in paths if path.suffix == ".npy"]
     return [*models, *_of_folders(singles)] if singles else models
 
@@ -133,19 +127,20 @@ def _of_files(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_
 def _of_archive(path: Path) -> list[Model]:
     """Read the models of an archive of decision margins: one for each epoch and each of the first `MOST_MODELS` models.
 
-    The method is named after the file; a file called "shard_" and a number names none. The forget set is named by the
-    innermost folder that names one; it may be unknown. Names of samples begin with the forget set, so the models have
-    neither samples nor scores yet. ``raw`` holds what is needed to add them once the forget set is known: "epoch",
-    counted from 0; "values", part of the data → margins; and "counts", part of the data → number of margins. Raises
-    ValueError if the archive cannot be read.
+    The method is named after the file, without words for a seed or a run: "ns1" of ``ns1_seed3.npz``, "ga_lr1e-5" of
+    ``ga_lr1e-5_run2.npz``. It is "" if no word remains, and for a file called "shard_" and a number. The forget set is
+    named by the innermost folder that names one; it may be unknown. Names of samples begin with the forget set, so the
+    models have neither samples nor scores yet. ``raw`` holds what is needed to add them once the forget set is known:
+    "epoch", counted from 0; "values", part of the data → margins; and "counts", part of the data → number of margins.
+    Raises ValueError that names the file if it cannot be read or holds no margins.
     """
     arrays = _margins.archive(path)
-    hints = _words.model_of_names((re.sub(r"^shard_\d+$", "", path.stem),))
-    sets = [folder.name for folder in path.parents if _SET.fullmatch(folder.name)]  # innermost first
-    task, models = next(iter(sets), ""), []
+    method = _words.without_replicate(re.sub(r"^shard_\d+$", "", path.stem))
+    sets = [int(match[1]) for folder in path.parents if (match := _SET.fullmatch(folder.name))]  # innermost first
+    task, models = f"forget_{sets[0]}" if sets else "", []
     epochs, count, _ = arrays["margins_forget"].shape
     for epoch, number in np.ndindex(epochs, min(count, MOST_MODELS)):
-        model = Model(path, UNLEARNED, method="_".join(hints.words), step=epoch + 1, task=task)
+        model = Model(path, UNLEARNED, method=method, step=epoch + 1, task=task)
         values = {part: arrays[f"margins_{part}"][epoch, number].astype(np.float64) for part in _margins.PARTS}
         model.raw = {"epoch": epoch, "values": values, "counts": _counts(values)}
         models.append(model)
