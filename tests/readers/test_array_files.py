@@ -123,28 +123,23 @@ def test_margins_of_easydub(tmp_path):
 
 
 def test_epochs_of_easydub_are_a_trajectory_against_the_oracles_of_their_forget_set(tmp_path):
-    root = cases.easydub(tmp_path)
-    imported = readers.imported([root / "results", root / "data"])
+    """A printed KLOM that margins do not give is named."""
+    path = cases.easydub(tmp_path) / "results/ns0.0_seed0.npz"
+    imported = readers.imported([path.parent, tmp_path / "data"])
     (group,) = imported.groups
     assert (group.name, shape(group)[2]) == ("forget_2", {f"ns0_0_step{step}": 8 for step in (1, 2, 3)})
-    with np.load(root / "results/ns0.0_seed0.npz") as content:
+    with np.load(path) as content:
         margins = content["margins_forget"].astype(np.float64)
+        np.savez(path, **{**content, "klom_p95_forget": content["klom_p95_forget"] + [0, 1e-3, 0]})
     for models, margin in zip(group.methods.values(), margins, strict=True):
         for model, values in zip(models, margin, strict=True):
             np.testing.assert_array_equal(model.scores["confidence"][model.forget], values)
             assert frozenset(model.ids) == frozenset(group.retrain[0].ids)
-    printed = imported.agreements[root / "results/ns0.0_seed0.npz"]
-    assert [agreement.agrees for agreement in printed] == [True] * 27
-    study = readers.write(imported, tmp_path / "models", "margins")
-    assert study["figures"]["trajectory_1"]["scenarios"] == [group.name]
-
-
-def test_a_printed_klom_that_margins_do_not_give_is_named(tmp_path):
-    path = cases.easydub(tmp_path) / "results/ns0.0_seed0.npz"
-    with np.load(path) as content:
-        np.savez(path, **{**content, "klom_p95_forget": content["klom_p95_forget"] + [0, 1e-3, 0]})
+    assert [agreement.agrees for agreement in imported.agreements[path]] == [True] * 27
     wrong = [check.quantity for check in cases.checks(readers.imported([tmp_path])) if not check.agrees]
     assert wrong == ["klom_p95_forget of epoch 2"]
+    study = readers.write(imported, tmp_path / "models", "margins")
+    assert study["figures"]["trajectory_1"]["scenarios"] == [group.name]
 
 
 def test_archives_of_one_forget_set_are_one_method_if_their_names_differ_by_a_seed_alone(tmp_path):
@@ -184,7 +179,7 @@ def test_an_archive_that_fits_several_forget_sets_asks_for_its_own(tmp_path):
     assert [len(group.methods) for group in readers.imported([tmp_path]).groups] == [3, 0]
     for broken in (margins["margins_val"][:2], margins["margins_val"][:, :, :0]):
         np.savez(archive, **margins | {"margins_val": broken})
-        with pytest.raises(ValueError, match=r"margins_val has shape \(.*\), but must be \[.*\], none of them 0, with equal"):
+        with pytest.raises(ValueError, match=r"margins_val has shape .*, but must be .*, none of them 0, with equal"):
             readers.imported([archive])
 
 

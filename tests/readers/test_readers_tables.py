@@ -72,33 +72,26 @@ def test_samples_may_be_called_as_pandas_writes_nothing(tmp_path):
     assert len(group.samples) == 40
 
 
+#: If it were not refused, the first cell would be left out, and all others read under the name before theirs.
+MORE = "rows have more cells than the header; name every column, and"
+
+
 @pytest.mark.parametrize(
-    ("name", "lines", "cell"),
+    ("name", "lines", "reason"),
     [
-        ("losses.tsv", ["side\tloss", "forget\t1.5", "", "heldout\t0,85", "heldout\t2"], "0,85"),
-        ("losses.csv", ["side;loss", "forget;1,500", "heldout;0.85"], "1,500"),
-        ("losses.csv", ["side;loss", "forget;35 %"], "35 %"),
-        ("losses.txt", ["side,kind,loss", 'forget,full,"-1,2e-3"'], "-1,2e-3"),
-        ("losses.json", ['[{"side": "forget", "loss": "3,5"}]'], "3,5"),
+        ("losses.tsv", ["side\tloss", "forget\t1.5", "", "heldout\t0,85", "heldout\t2"], "column 'loss' says '0,85';"),
+        ("losses.csv", ["side;loss", "forget;1,500", "heldout;0.85"], "column 'loss' says '1,500';"),
+        ("losses.csv", ["side;loss", "forget;35 %"], "column 'loss' says '35 %';"),
+        ("losses.txt", ["side,kind,loss", 'forget,full,"-1,2e-3"'], "column 'loss' says '-1,2e-3';"),
+        ("losses.json", ['[{"side": "forget", "loss": "3,5"}]'], "column 'loss' says '3,5';"),
+        ("losses.csv", ["loss,side", "3,8261,forget", "2,5013,heldout"], MORE),
+        ("losses.csv", ["loss,side", '"1",3.8261,forget', '"2",2.5013,heldout'], MORE),
     ],
 )
-def test_a_number_that_is_written_otherwise_is_refused(tmp_path, name, lines, cell):
+def test_a_number_that_is_written_otherwise_is_refused(tmp_path, name, lines, reason):
     path = tmp_path / name
     path.write_text("\n".join(lines) + "\n", encoding="utf-16" if "tsv" in name else "utf-8")
-    sentence = f"{path}: column 'loss' says '{cell}'; write all numbers with a point"
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        readers.imported([path], alone=True)
-
-
-@pytest.mark.parametrize(
-    "rows", [["loss,side", "3,8261,forget", "2,5013,heldout"], ["loss,side", '"1",3.8261,forget', '"2",2.5013,heldout']]
-)
-def test_rows_of_more_cells_than_the_header_are_refused(tmp_path, rows):
-    """Otherwise the first cell would be left out, and all others read under the name before theirs."""
-    path = tmp_path / "losses.csv"
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    sentence = f"{path}: rows have more cells than the header; name every column, and write all numbers with a point"
-    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {reason} write all numbers with a point')}"):
         readers.imported([path], alone=True)
 
 
