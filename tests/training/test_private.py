@@ -243,7 +243,12 @@ def test_what_cannot_be_clipped_sample_by_sample_is_refused_before_anything_move
     assert all(torch.equal(value, before[name]) for name, value in stack.parameters.items())
 
 
-@pytest.mark.parametrize("network", [perceptron, dropped])
+def frozen():
+    """A network whose first layer asks for no gradients; training moves it all the same."""
+    return nn.Sequential(nn.Linear(5, 5).requires_grad_(False), nn.Tanh(), nn.Linear(5, 3))
+
+
+@pytest.mark.parametrize("network", [perceptron, dropped, frozen])
 def test_the_norms_are_confirmed_without_drawing_from_a_stream(network):
     stack, rows = make(network, dp={"epsilon": 8})
     stack.model.train()

@@ -38,7 +38,8 @@ def _squared(rows: Tensor) -> Tensor:
 
 
 def sums_of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limit: float) -> State:
-    """Return the sums over samples of clipped gradients, name → [n, …], of n stacked chains of layers.
+    """Return the sums over samples of the clipped gradients of the cross-entropy of n stacked chains of layers,
+    parameter's name → [n, …].
 
     A layer with input x and gradient g at its output has the weight gradient g·xᵀ, whose squared norm is ‖g‖²‖x‖²; its
     bias has the gradient g. So no gradient of a single sample is stored.
@@ -52,7 +53,7 @@ def sums_of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor,
     x
         [n, b, …]: the samples.
     labels
-        int64 [n, b]: their labels.
+        int64 [n, b]: their labels; `IGNORED` for a row without a sample, which adds nothing.
     limit
         The norm to which each sample's gradient is clipped.
     """
@@ -76,8 +77,8 @@ def sums_of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor,
 
 
 def sums_of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple[State, Tensor]:
-    """Return the sums over samples of clipped gradients of one ``model``, by name, and the squared norms [b] of the
-    samples' gradients before clipping.
+    """Return the sums over samples of the clipped gradients of the cross-entropy of one ``model``, parameter's name →
+    tensor, and the squared norms [b] of the samples' gradients over all parameters, before clipping.
 
     A hook notes the inputs of each layer with weights, and where its output is in autograd's graph (an edge). One
     backward pass then gives the gradients at all of these edges. Layers that the loss does not depend on have none, and
@@ -85,10 +86,14 @@ def sums_of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> 
 
     Parameters
     ----------
+    model
+        A network that `private.check_gradient_norms` accepts; for any other, such as one whose layers share weights,
+        norms may be wrong without an error. All of its parameters require gradients; torch raises RuntimeError if the
+        output of a layer requires none.
     x
         [b, …]: the samples.
     labels
-        int64 [b]: their labels.
+        int64 [b]: their labels; `IGNORED` for a row without a sample, which adds nothing and has the norm 0.
     limit
         The norm to which each sample's gradient is clipped.
     """

@@ -147,11 +147,13 @@ def check_gradient_norms(stack: Models, rows: np.ndarray) -> None:
 
     If two layers share a weight, or a function reads it, `clipping` sees only a part of its gradient. In a layer that
     gets one row for all samples, it sees a single sample. Gradients would then be larger than the noise allows for. A
-    network with random outputs (dropout) is not checked.
+    network with random outputs (dropout) is not checked. ``requires_grad`` of the parameters does not matter, because
+    training moves all of them.
     """
-    loss, model = nn.functional.cross_entropy, copy.deepcopy(stack.model)
+    # Training moves all parameters, also those that a network's author froze.
+    loss, model = nn.functional.cross_entropy, copy.deepcopy(stack.model).requires_grad_()
     stack.fill(model, 0)
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = [*model.parameters()]
     x, labels = stack.scaled(stack.x[torch.from_numpy(rows).to(stack.device)]), stack.labels_of(0, rows)
     with torch.random.fork_rng(devices=[]):
         if not torch.equal(model(x), model(x)):  # dropout
