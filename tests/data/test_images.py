@@ -166,7 +166,7 @@ def tiny(tmp_path):
     (place / "wnids.txt").write_text("n02\nn01\n")
     for number, value in enumerate((30, 40)):
         picture(place / f"val/images/val_{number}.JPEG", np.full((64, 64), value))
-    (place / "val/val_annotations.txt").write_text("val_1.JPEG\tn02\t0\t0\t62\t62\nval_0.JPEG\tn01\t0\t32\t44\t62\n")
+    (place / "val/val_annotations.txt").write_text("val_1.JPEG\tn02\t0\t0\t9\t9\nval_0.JPEG\tn01\t0\nval_2.JPEG\tn03\n")
     return place
 
 

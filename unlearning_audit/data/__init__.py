@@ -105,9 +105,10 @@ class Source:
 
 
 def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
-    """Load the samples of the data set whose reader is ``module``.
+    """Load the samples of a data set by its source, the plug-in ``module``.
 
-    Raises PluginError, with the line, if a user's own reader fails or returns no `Source`.
+    Raises PluginError if a source returns no `Source` or, with the line, if a user's own source fails; ValueError for
+    options that do not fit the data.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
         The folder from which relative paths in ``options`` are read.
     """
     guarded = nullcontext() if in_library(module.__file__) else guard(module.__file__)
-    with guarded:  # an error in a reader of the library is a defect, or a ValueError that the reader raises on purpose
+    with guarded:  # an error in a source of the library is a defect, or a ValueError that it raises on purpose
         source = registry.call("data", module, "load", options, root)
     if not isinstance(source, Source):
         expected = "load must return a Source of unlearning_audit.data"
@@ -250,7 +251,7 @@ def duplicates(x: np.ndarray) -> list[np.ndarray]:
 
 def pairs_across(groups: list[np.ndarray], part: np.ndarray) -> np.ndarray:
     """Return every pair (training row, test row) of equal rows: int64 [pairs, 2]. ``groups``: groups of equal rows,
-    from `duplicates`; ``part`` [n]: 0 for training and 1 for test rows."""
+    from `duplicates`; ``part`` [n]: 0 for training and 1 for test rows; other rows are left out."""
     pairs = [(train, test) for group in groups for train in group[part[group] == 0] for test in group[part[group] == 1]]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)  # [0, 2] if there are no pairs
 

@@ -13,27 +13,27 @@ def count(option: str, value: float, n: int) -> int:
     return number
 
 
-def first_in_order(members: np.ndarray, order: np.ndarray, number: int) -> np.ndarray:
-    """Return a mask of the ``number`` members that come first in ``order``, bool [n].
+def first_in_order(candidates: np.ndarray, order: np.ndarray, number: int) -> np.ndarray:
+    """Return a mask of the ``number`` candidates that come first in ``order``, bool [n]; of all, if there are fewer.
 
     Parameters
     ----------
-    members
-        bool [n].
+    candidates
+        bool [n]: the samples among which to choose.
     order
         A permutation [n].
     """
-    chosen = np.zeros_like(members)
-    chosen[order[members[order]][:number]] = True  # the members in this order, cut off after ``number`` of them
+    chosen = np.zeros_like(candidates)
+    chosen[order[candidates[order]][:number]] = True  # the candidates in this order, cut off after ``number`` of them
     return chosen
 
 
-def first_of_each_class(members: np.ndarray, y: np.ndarray, classes: int, number: int) -> np.ndarray:
-    """Return a mask of the first ``number`` of ``members`` bool [n] with each label of ``y`` [n], bool [n]. Raises
+def first_of_each_class(candidates: np.ndarray, y: np.ndarray, classes: int, number: int) -> np.ndarray:
+    """Return a mask of the first ``number`` of ``candidates`` bool [n] with each label of ``y`` [n], bool [n]. Raises
     ValueError for a class with fewer."""
-    chosen = np.zeros_like(members)
+    chosen = np.zeros_like(candidates)
     for label in range(classes):
-        rows = np.flatnonzero(members & (y == label))
+        rows = np.flatnonzero(candidates & (y == label))
         if not 1 <= number <= len(rows):
             raise ValueError(f"per_class: cannot keep {number} of the {len(rows)} training samples of class {label}")
         chosen[rows[:number]] = True
@@ -41,9 +41,9 @@ def first_of_each_class(members: np.ndarray, y: np.ndarray, classes: int, number
 
 
 def randomise(
-    y: np.ndarray, members: np.ndarray, classes: int, share: float, kind: str, rng: np.random.Generator
+    y: np.ndarray, candidates: np.ndarray, classes: int, share: float, kind: str, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the labels ``y`` int64 [n], in which a ``share`` of ``members`` bool [n] has a new label, drawn by
+    """Return the labels ``y`` int64 [n], in which a ``share`` of ``candidates`` bool [n] has a new label, drawn by
     ``rng``: from all classes for the ``kind`` "any", or from all but the sample's own for "other". Raises ValueError
     for a share outside 0 to 1 and for any other kind."""
     if not 0 <= share <= 1:
@@ -55,7 +55,7 @@ def randomise(
         labels = rng.integers(classes, size=len(y))
     else:
         labels = (y + rng.integers(1, classes, size=len(y))) % classes
-    relabelled = first_in_order(members, order, int(share * members.sum() + 0.5))  # + 0.5: to the nearest number
+    relabelled = first_in_order(candidates, order, int(share * candidates.sum() + 0.5))  # + 0.5: to the nearest number
     return np.where(relabelled, labels, y)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
 
-def listed(path: Path) -> list[Path]:
-    """Return the images below a folder, sorted by path."""
-    return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+def images_below(folder: Path) -> list[Path]:
+    """Return the files below a folder that have an image's suffix (`SUFFIXES`), sorted by path."""
+    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
 
 
 def pixels(file: Path, size: int) -> np.ndarray:

@@ -59,8 +59,8 @@ def opened(root: Path, name: str) -> "Tokenizer":
         raise ValueError(problem) from error
 
 
-def content(*names: str | None) -> list[Path]:
-    """Return the paths of those folders and files among ``names`` that exist, because results depend on their content.
+def existing_paths(*names: str | None) -> list[Path]:
+    """Return those of ``names`` that are paths of existing folders and files, because results depend on their content.
     Other names are those of the hub, and None stands for no name."""
     return [Path(name) for name in names if name and Path(name).exists()]
 
@@ -132,7 +132,7 @@ def texts(tokenizer: "Tokenizer", x: np.ndarray) -> list[str]:
     return tokenizer.decode_batch([ids(row[:end]).tolist() for row, end in zip(x, ends, strict=True)])
 
 
-def fields(tokenizer: "Tokenizer", texts: Iterable[str]) -> dict[str, Any]:
+def source_fields(tokenizer: "Tokenizer", texts: Iterable[str]) -> dict[str, Any]:
     """Return two fields of a `Source`: ``tokenizer``, and ``compressed``, the number of bytes of each text after zlib,
     int64 [texts], which measures its information without any model."""
     return {

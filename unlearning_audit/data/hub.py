@@ -51,7 +51,7 @@ class Options(Settings):
 
 def content(options: Options) -> list[Path]:
     """Return the files besides the options on which a result depends: a saved folder, and the tokenizer."""
-    return _tokens.content(options.repository, options.tokenizer)
+    return _tokens.existing_paths(options.repository, options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
@@ -76,7 +76,7 @@ def load(options: Options, root: Path) -> Source:
     tokenizer = _tokens.chosen(Path(root), options.tokenizer, parts[-1][0], options.vocabulary)
     corpus = [text for texts, _ in parts for text in texts]
     x = _tokens.padded(_tokens.encoded(tokenizer, corpus), options.length)
-    return Source(x, y, part, len(classes), **_tokens.fields(tokenizer, corpus))
+    return Source(x, y, part, len(classes), **_tokens.source_fields(tokenizer, corpus))
 
 
 def with_columns(options: Options, root: Path) -> Options:

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.data import Settings, Source
-from unlearning_audit.data._pictures import SUFFIXES, listed, pixels
+from unlearning_audit.data._pictures import SUFFIXES, images_below, pixels
 
 #: The source needs no download.
 AT_HAND = True
@@ -40,7 +40,7 @@ def load(options: Options, root: Path) -> Source:
     files, y, part = [], [], []
     for number, name in enumerate(("train", "test")):
         for label, folder in enumerate(classes):
-            images = listed(path / name / folder)
+            images = images_below(path / name / folder)
             if name == "train" and not images:
                 raise ValueError(f"{path / name / folder} holds no image ({', '.join(SUFFIXES)}); add or remove")
             files += images

@@ -58,7 +58,7 @@ class Options(Settings):
     changed: float = Field(0.15, gt=0, le=1)
 
     @model_validator(mode="after")
-    def _corpus_has_its_place(self) -> "Options":
+    def _corpus_has_its_options(self) -> "Options":
         """Check that the options which belong to one corpus are given for it, and only for it."""
         if (self.corpus == "folder") != (self.path is not None):
             raise ValueError("path and corpus: folder belong together; give both or neither")
@@ -77,7 +77,7 @@ def content(options: Options) -> list[Path]:
     from importlib.util import find_spec
 
     reference = find_spec("pydoc_data.topics") if options.corpus == "python_reference" else None
-    return _tokens.content(reference.origin if reference else None, options.repository, options.tokenizer)
+    return _tokens.existing_paths(reference.origin if reference else None, options.repository, options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
@@ -122,7 +122,7 @@ def load(options: Options, root: Path) -> Source:
         fields["view"] = np.repeat(np.array([0, VIEWS["neighbour"]], np.uint8), [len(x), len(views)])
         # Part 2 is that of views.
         x, part = np.concatenate([x, views]), np.concatenate([part, np.full(len(views), 2, np.uint8)])
-    fields |= _tokens.fields(tokenizer, _tokens.texts(tokenizer, x))
+    fields |= _tokens.source_fields(tokenizer, _tokens.texts(tokenizer, x))
     return Source(x, np.zeros(len(x), np.int64), part, classes=2, public=public_passages, **fields)
 
 
@@ -219,11 +219,11 @@ def parted(documents: list[str], options: Options) -> tuple[list[str], list[str]
     trained.
 
     In a random order, the first documents are public, up to the share ``public`` of all text. At least one document is
-    public and at least one is private.
+    public and at least one is private. Raises ValueError for fewer than two documents.
     """
     if len(documents) < 2:
         raise ValueError(f"the corpus has {len(documents)} document(s); a public and a private one are needed")
     order = generator("documents", options.draw).permutation(len(documents))
-    size = np.cumsum([len(documents[i]) for i in order])  # characters up to and with each document
-    cut = int(np.clip(np.searchsorted(size, options.public * size[-1]), 1, len(order) - 1))
+    ends = np.cumsum([len(documents[i]) for i in order])  # characters up to and with each document
+    cut = int(np.clip(np.searchsorted(ends, options.public * ends[-1]), 1, len(order) - 1))
     return [documents[i] for i in order[:cut]], [documents[i] for i in order[cut:]]

@@ -63,7 +63,7 @@ class Options(Settings):
     tokenizer: str | None = None
 
     @model_validator(mode="after")
-    def _one_place(self) -> "Options":
+    def _one_source(self) -> "Options":
         """Check that the data have one source and no options for another, not both test and tests, text for
         learning tokens, and a template with {question}."""
         if (self.path is None) == (self.repository is None):
@@ -88,7 +88,7 @@ def content(options: Options) -> list[Path]:
     """Return the files besides the options on which a result depends: a folder saved by datasets, refusals, and the
     tokenizer."""
     refusals = options.refusals if isinstance(options.refusals, str) else None
-    return _tokens.content(options.repository, refusals, options.tokenizer)
+    return _tokens.existing_paths(options.repository, refusals, options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
@@ -131,7 +131,7 @@ def load(options: Options, root: Path) -> Source:
     return Source(
         x, np.zeros(len(x), np.int64), part, classes=2, public=np.stack(public_tokens) if public_tokens else None,
         parent=np.array(parent), view=np.array(view, np.uint8), group=group if options.tests else None,
-        **_tokens.fields(tokenizer, _tokens.texts(tokenizer, x)),
+        **_tokens.source_fields(tokenizer, _tokens.texts(tokenizer, x)),
     )  # fmt: skip
 
 
@@ -154,7 +154,8 @@ def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
     """Return an iterator over the rows of the training part, then one for each set of the test part.
 
     The rows come from the hub or from ``.jsonl`` files. In a folder, the sets are the files that ``options.tests``
-    names, or else ``test.jsonl``; a folder without any, and a single file, have no test part.
+    names, or else ``test.jsonl``; a folder without any, and a single file, have no test part. Raises ValueError if
+    options name sets of the test part beside a single file, or if a file cannot be read.
     """
     if options.repository is not None:
         parts = [(options.subset, split) for split in (options.train, options.test) if split]

@@ -25,7 +25,7 @@ class Options(Settings):
 
 def content(options: Options) -> list[Path]:
     """Return the files besides the options on which a result depends: the tokenizer."""
-    return _tokens.content(options.tokenizer)
+    return _tokens.existing_paths(options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
@@ -34,15 +34,15 @@ def load(options: Options, root: Path) -> Source:
     parts = {name: sentences(Path(root) / options.data_dir / "sst5" / f"{name}.tsv") for name in SIZES}
     for name, (found, _) in parts.items():
         if len(found) != SIZES[name]:
-            place = f"sst5: {options.data_dir}/sst5/{name}.tsv"
-            raise ValueError(f"{place} holds {len(found)} sentences instead of {SIZES[name]}")
+            file = f"{options.data_dir}/sst5/{name}.tsv"
+            raise ValueError(f"sst5: {file} holds {len(found)} sentences instead of {SIZES[name]}")
     # Of each part, [0] are the texts, and [1] the labels.
     tokenizer = _tokens.chosen(Path(root), options.tokenizer, parts["dev"][0], options.vocabulary)
     texts = [*parts["train"][0], *parts["test"][0]]
     y = np.array([*parts["train"][1], *parts["test"][1]], np.int64)
     x = _tokens.padded(_tokens.encoded(tokenizer, texts), options.length)
     part = np.repeat(np.array([0, 1], np.uint8), [SIZES["train"], SIZES["test"]])
-    return Source(x, y, part, classes=5, **_tokens.fields(tokenizer, texts))
+    return Source(x, y, part, classes=5, **_tokens.source_fields(tokenizer, texts))
 
 
 def sentences(file: Path) -> tuple[list[str], list[int]]:

@@ -16,7 +16,7 @@ from unlearning_audit.store.files import reason
 if TYPE_CHECKING:
     import pandas
 
-#: Words in a column that distinguishes training from test rows.
+#: Words in the column that tells training from test rows → the part of the row.
 PARTS = {"train": 0, "test": 1, "0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
 
 #: Suffixes of files that are read, and the separators of their cells.
@@ -175,7 +175,7 @@ def _features(
 ) -> tuple[np.ndarray, list[str], list[str]]:
     """Return the features of the columns ``names`` of the ``table``, float32 [rows, features], standardised by the
     training rows ``train`` bool [rows]. Also return the names of the columns of numbers, and of categories with the
-    number of their values."""
+    number of their values. Raises ValueError if ``names`` is empty, or if a column does not fit its kind."""
     columns, numeric, encoded = [], [], []
     for name in names:
         if _is_category(table[name]) or name in options.categories:

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.data import Settings, Source
-from unlearning_audit.data._pictures import listed, pixels
+from unlearning_audit.data._pictures import images_below, pixels
 
 URL, MD5 = "http://cs231n.stanford.edu/tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de"
 FOLDER = "tiny-imagenet-200"
@@ -45,18 +45,19 @@ def load(options: Options, root: Path) -> Source:
 
 
 def _validation(folder: Path, numbers: dict[str, int]) -> list[tuple[Path, int]]:
-    """Return (image file, class number) of the validation images in the ``folder``, sorted by file.
+    """Return (image file, class number) of the validation images in the ``folder``, sorted by file. Images of classes
+    that are not in ``numbers``, name of a class → number, are left out.
 
     The class of each image is read from val_annotations.txt, whose lines are file name, class and four corners,
-    separated by tabs. ``numbers``: name of a class → number.
+    separated by tabs.
     """
     cells = (line.split("\t") for line in _lines(folder / "val_annotations.txt"))
-    return sorted((folder / "images" / name, numbers[class_name]) for name, class_name, *_ in cells)
+    return sorted((folder / "images" / name, numbers[wnid]) for name, wnid, *_ in cells if wnid in numbers)
 
 
 def _images(folder: Path) -> list[Path]:
     """Return the paths of the images in the ``folder``. Raises ValueError for a folder without images."""
-    files = listed(folder)
+    files = images_below(folder)
     if not files:
         raise ValueError(f"{folder} holds no image; unpack the archive again")
     return files

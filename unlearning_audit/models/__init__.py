@@ -1,10 +1,10 @@
 """Models: one file per architecture, ``Options`` and ``build(options, shape, classes) -> nn.Module``.
 
-``shape`` is the shape of one sample, such as (64,) or (3, 32, 32). A model maps float [n, *shape] to logits [n,
-classes]. Images are in [0, 1], and every image model standardises them itself. ``model.head`` is the dotted name of its
-final linear layer. A built model draws no random numbers (it has no dropout), so that it runs under ``torch.func``.
-Options can be checked without torch: ``nn``, its layers, is imported when it is first used. What the files are written
-with is imported from here.
+``shape`` is the shape of one sample, such as (64,) or (3, 32, 32). A model maps float [n, *shape], or tokens int [n,
+length], to logits [n, classes]. Images are in [0, 1], and every image model standardises them itself. ``model.head`` is
+the dotted name of its final linear layer, or None if no layer is the final one alone. A built model draws no random
+numbers (it has no dropout), so that it runs under ``torch.func``. Options can be checked without torch: ``nn``, its
+layers, is imported when it is first used. What the files are written with is imported from here.
 """
 
 from pydantic import model_validator

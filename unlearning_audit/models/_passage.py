@@ -101,8 +101,7 @@ def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) ->
     """Return a language model as a classifier, with adapters if ``options.adapter`` is given.
 
     If ``options.weights`` names a folder or a model of the hub, that model is read. Without ``weights``, a model is
-    freshly drawn.
-    A folder may also hold an adapter of peft, which is merged into its base model.
+    freshly drawn. A folder may also hold an adapter of peft, which is merged into its base model.
 
     Parameters
     ----------
