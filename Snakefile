@@ -15,23 +15,24 @@ from unlearning_audit.training.device import gpus
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan as planning, warm
 
-# Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
+# The number of GPUs that a job asks for, 1 or 0. Without a GPU here, jobs share the cores instead of waiting for one; a
+# cluster's profile asks for its own.
 try:
     GPU = min(gpus(), 1)
 except ValueError as error:
     raise WorkflowError(str(error)) from None
-# Jobs on a cluster or on a card start as ever.
+# Whether jobs are forks of a warm process. Jobs on a cluster or on a card start as ever.
 WARM = workflow.local_exec and not GPU and warm.possible()
 
 # In a module, the study is its `config:`. Else the default study is read only if no other is named, so that nothing of it
 # leaks into another.
-MODULE = os.path.realpath(HERE) != os.path.realpath(workflow.basedir)
-FILES = [] if MODULE else workflow.config_settings.configfiles
+IS_MODULE = os.path.realpath(HERE) != os.path.realpath(workflow.basedir)
+CONFIGFILES = [] if IS_MODULE else [*map(str, workflow.config_settings.configfiles)]
 try:
-    if MODULE:
+    if IS_MODULE:
         study = reading.read(config, "config")
     else:
-        fields, origin = reading.load(FILES or [f"{HERE}/config.yaml"])
+        fields, origin = reading.load(CONFIGFILES or [f"{HERE}/config.yaml"])
         study = reading.read(fields, origin, workflow.config_settings.config)
     PLAN = planning.make(study)
 except ValueError as error:
@@ -45,7 +46,7 @@ if not os.access(".snakemake" if os.path.isdir(".snakemake") else ".", os.W_OK):
     )
 
 # Snakemake takes this file into its record of the workflow; the study above was read from it already.
-if not FILES and not MODULE:
+if not CONFIGFILES and not IS_MODULE:
 
     configfile: f"{HERE}/config.yaml"
 
@@ -90,6 +91,7 @@ onstart:
     if WARM:
         server = os.environ.get(warm.SWITCH) or warm.start(libraries())
         shell.prefix(warm.prefix(server))
+    # Whether the shipped rates hold. By this field, the logger recognises the workflow's own messages.
     small = workflow.local_exec and announcement.small(PLAN) and not GPU
     counts = workflow.dag.stats()[1]
     logger.info(

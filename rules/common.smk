@@ -12,19 +12,19 @@ from unlearning_audit.workflow.progress import HEAVY
 if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", gpus())
 
-# Jobs that gather a study's results take seconds. With many methods they take minutes and gigabytes, too much for a
-# login node.
-SMALL = len(PLAN.cases) <= 200
+# Jobs that gather a study's results take seconds. With many cases they take minutes and gigabytes, too much for a login
+# node, so that they run there only if there are few.
+FEW_CASES = len(PLAN.cases) <= 200
 
 # A card may be busy or lost for a moment, so that a job is tried again. An error of a plug-in is a result, and its job
 # succeeds. Without a card, as on the login node of a cluster, the profile sets the number; one here would override it.
 RETRIES = 2 if GPU else None
 
 
-def of_node(stage, part):
-    """Return a function from wildcards to a part of the plan's node: "awaited", the inputs that jobs of their own make, or
-    "settings", which count in its key."""
-    return lambda wildcards: getattr(PLAN.nodes[stage][wildcards.node], part)
+def node_field(stage, field):
+    """Return a function from wildcards to a ``field`` of the plan's node: "awaited", the inputs that jobs of their own
+    make, or "settings", which count in its key."""
+    return lambda wildcards: getattr(PLAN.nodes[stage][wildcards.node], field)
 
 
 def place(stage):
@@ -34,9 +34,10 @@ def place(stage):
     return lambda wildcards, input: PLAN.nodes[stage][wildcards.node].place
 
 
-def made(stage, files):
-    """Return name → path of what a job of a stage writes. If the study keeps only logits, Snakemake deletes weights after
-    the last job that reads them."""
+def output_files(stage, files):
+    """Return name → path of what a job of a stage writes: ``files``, each named without its ending, and ``spec.json``.
+    If the study keeps only logits, Snakemake deletes weights after the last job that reads them.
+    """
     paths = {
         Path(file).stem: f"results/{stage}/{{node}}/{file}"
         for file in (*files, "spec.json")
@@ -55,10 +56,11 @@ def priority(stage):
 
 
 def reserved(stage):
-    """Return the memory in MB and the minutes that jobs of a stage request, each a function.
+    """Return name → what jobs of a stage request: the memory in MB and the minutes, each a function, and for stages
+    with models the number of GPUs.
 
-    They follow the forecast's rates, and the memory of scoring jobs the size of their inputs. Every retry requests as
-    much again.
+    Memory and minutes follow the forecast's rates, and the memory of scoring jobs the size of their inputs. Every retry
+    requests as much again.
     """
 
     def memory(wildcards, input, attempt):
@@ -91,30 +93,30 @@ def display(category, tables=(), figures=()):
 
 
 @cache
-def settings_by(order, *values):
-    """Return the settings that ``order``, a function of `workflow.parameters`, makes from the plan and ``values``. The
-    result is kept: Snakemake asks for it as input, as parameters, and again for every update.
+def cached_settings(settings_of, *values):
+    """Return the settings that ``settings_of``, a function of `workflow.parameters`, makes from the plan and
+    ``values``. The result is kept: Snakemake asks for it as input, as parameters, and again for every update.
     """
-    return order(PLAN, *values)
+    return settings_of(PLAN, *values)
 
 
 @cache
-def files_by(order, *values):
-    """Return all outputs of the study's jobs that the settings of `settings_by` name."""
-    return parameters.input_paths(PLAN, settings_by(order, *values))
+def cached_inputs(settings_of, *values):
+    """Return all outputs of the study's jobs that the settings of `cached_settings` name."""
+    return parameters.input_paths(PLAN, cached_settings(settings_of, *values))
 
 
-def asks(order, *names, of=settings_by):
-    """Return a function from wildcards to the settings that ``order``, a function of `workflow.parameters`, makes from
-    the plan, or to the files that they name (``of=files_by``), a rule's input. ``names``: the wildcards that ``order``
-    also takes.
+def from_wildcards(settings_of, *names, result=cached_settings):
+    """Return a function from wildcards to the settings that ``settings_of``, a function of `workflow.parameters`, makes
+    from the plan, or to the files that they name (``result=cached_inputs``), a rule's input. ``names``: the wildcards
+    that ``settings_of`` also takes.
     """
-    return lambda wildcards: of(order, *(wildcards[name] for name in names))
+    return lambda wildcards: result(settings_of, *(wildcards[name] for name in names))
 
 
 def files_in(folder, **names):
-    """Return the files that the rules of ``SHOWN`` write in one folder of the study's results, sorted. ``names``: the
-    values of their wildcards."""
+    """Return the files that the rules of ``SHOWN`` write in one folder of the study's results, sorted. ``names``:
+    wildcard → its values."""
     makers = [
         getattr(rules, name) for name in SHOWN if name != "tuning" or PLAN.nodes["tune"]
     ]
@@ -125,7 +127,8 @@ def files_in(folder, **names):
 
 
 def libraries():
-    """Return the modules that the warm process imports for the jobs of this run, those of the first jobs first."""
+    """Return names of modules, and paths of files, that the warm process imports for the jobs of this run, those of the
+    first jobs first."""
     needed = {job.rule.name for job in workflow.dag.needrun_jobs()}
     modules = [
         library.__file__,

@@ -1,5 +1,4 @@
 # These rules write a study's page, what a run prints at its end, and a list of what failed.
-CONFIGFILES = list(map(str, FILES))
 TABLES = files_in("tables", table=["headline", *PLAN.study.tables])
 FIGURES = files_in("figures", figure=list(PLAN.study.figures))
 
@@ -10,7 +9,7 @@ rule report:
     Inputs: all numbers, records and comparisons, the cost ledger, every table and figure.
     """
     input:
-        compared=asks(parameters.verdicts, of=files_by),
+        compared=from_wildcards(parameters.verdicts, result=cached_inputs),
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
         records=rules.collect.output.lists,
@@ -21,7 +20,7 @@ rule report:
         summary=f"results/{STUDY}/summary.json",
     log:
         f"results/{STUDY}/logs/report.txt",
-    localrule: SMALL
+    localrule: FEW_CASES
     conda:
         "../envs/score.yaml"
     resources:

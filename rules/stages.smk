@@ -12,9 +12,9 @@ for stage, files in OUTPUTS.items():
         name:
             stage
         input:
-            unpack(of_node(stage, "awaited")),
+            unpack(node_field(stage, "awaited")),
         output:
-            **made(stage, files),
+            **output_files(stage, files),
         log:
             f"results/{stage}/{{node}}/log.txt",
         priority: priority(stage)
@@ -25,7 +25,7 @@ for stage, files in OUTPUTS.items():
             **reserved(stage),
         params:
             stage=stage,
-            settings=of_node(stage, "settings"),
+            settings=node_field(stage, "settings"),
             place=place(stage),
         script:
             "../scripts/job.py"

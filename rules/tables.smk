@@ -8,8 +8,7 @@ wildcard_constraints:
     figure="|".join(PLAN.study.figures) or "none",
 
 
-# Rule → its category in Snakemake's report, its priority, and further outputs. Jobs of `table` and `figure` make one
-# each, whose name is a wildcard.
+# Rule → its category in Snakemake's report, its priority, and further outputs, role → file.
 SHOWN = {
     "collect": ("verdicts", 0, {"union": "metrics.csv", "lists": "records.csv"}),
     "cost": ("cost", 2, {"ledger": "cost.csv"}),
@@ -19,36 +18,35 @@ SHOWN = {
     "table": ("tables", 0, {}),
     "figure": ("figures", 1, {}),
 }
-ONE = {"table": (["{table}"], ()), "figure": ((), ["{figure}"])}
+# Rule → the tables and the figures that one of its jobs makes. These jobs make one, whose name is a wildcard.
+BY_WILDCARD = {"table": (["{table}"], ()), "figure": ((), ["{figure}"])}
 
 for name, (category, level, further) in SHOWN.items():
-    of = [name] if name in ONE else []
-    numbers = {"metrics": rules.collect.output.union} if of or name == "meta" else {}
+    wildcard = [name] if name in BY_WILDCARD else []
+    reads_numbers = wildcard or name == "meta"
 
     rule:
         """Write tables or figures of the study, from the files that the plan names, by the function of this name."""
         name:
             name
         input:
-            asks(getattr(parameters, name), *of, of=files_by),
-            **numbers,
+            from_wildcards(getattr(parameters, name), *wildcard, result=cached_inputs),
+            **({"metrics": rules.collect.output.union} if reads_numbers else {}),
         output:
-            **display(category, *(DISPLAYS | ONE)[name]),
+            **display(category, *(DISPLAYS | BY_WILDCARD)[name]),
             **{role: f"results/{STUDY}/{file}" for role, file in further.items()},
         log:
-            "-".join(
-                [f"results/{STUDY}/logs/{name}", *(f"{{{which}}}" for which in of)]
-            )
-            + ".txt",
+            f"results/{STUDY}/logs/{name}"
+            + (f"-{{{name}}}.txt" if wildcard else ".txt"),
         priority: level
-        localrule: SMALL or name in ("cost", "table")
+        localrule: FEW_CASES or name in ("cost", "table")
         conda:
             "../envs/score.yaml"
         resources:
             **reserved("comparisons"),
         params:
             stage=name,
-            settings=asks(getattr(parameters, name), *of),
+            settings=from_wildcards(getattr(parameters, name), *wildcard),
         script:
             "../scripts/job.py"
 

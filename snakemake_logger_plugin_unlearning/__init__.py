@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from unlearning_audit.workflow.progress import Progress
 
 #: Seconds between two drawings of the line on a terminal. Elsewhere, it is printed for every tenth of the run.
-REDRAWN = 0.5
+REDRAW_SECONDS = 0.5
 
 #: Words by which Snakemake answers where it runs no job, says that a script failed with a sentence, that a run was
 #: interrupted, and that it ends.
@@ -37,8 +37,9 @@ class LogHandler(LogHandlerBase):
     writes_to_file = needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        """Prepare Snakemake's own handler, and find out whether the line is shown at all (``brief``) and on a terminal
-        (``live``)."""
+        """Prepare Snakemake's own handler (``snakemakes``), and find out whether the line is shown at all (``brief``)
+        and on a terminal (``live``). At first, the line is not on the terminal (``drawn``), nothing has ``failed``, no
+        job has ``explained`` why, and no tenth of the run is printed (``tenth``)."""
         common = self.common_settings
         self.snakemakes = ColorizingTextHandler(nocolor=common.nocolor, stream=sys.stderr)
         self.snakemakes.addFilter(
@@ -72,7 +73,8 @@ class LogHandler(LogHandlerBase):
         """Follow the run by its records: count the jobs that start and end, and note when one has failed.
 
         The first record with the run's jobs starts the progress; of the records before it, only the number of cores is
-        used. The workflow itself sends one record with ``small``: whether the shipped rates hold for its models.
+        used. Messages of the workflow itself have ``small``: the first says by it whether the shipped rates hold for
+        the models; in the last, after the run, it says nothing.
         """
         event, now = getattr(record, "event", None), record.created
         if event == LogEvent.RESOURCES_INFO:
@@ -104,8 +106,8 @@ class LogHandler(LogHandlerBase):
         """Return whether a reader needs to see a record: an error, a warning, or a message of the workflow itself.
 
         Snakemake's account of a failure is hidden and noted (``explained``), because the job has said in a sentence why
-        it failed. Then its account of the end of the run is hidden too. An interruption is noted, and its message
-        replaced by a shorter one.
+        it failed. All records about the rule "failures" count as such an account. Then Snakemake's account of the end
+        of the run is hidden too. An interruption is noted, and its message replaced by a shorter one.
         """
         text = str(record.msg)
         if getattr(record, "rule_name", "") == "failures" or all(words in text for words in EXPLAINED):
@@ -128,13 +130,13 @@ class LogHandler(LogHandlerBase):
             _print(f"{progress.line(now)}\n")
 
     def _redraw(self, progress: "Progress") -> None:
-        """Draw the line twice a second, until the run has ended."""
+        """Draw the line every `REDRAW_SECONDS`, until all jobs have ended or one has failed."""
         while progress.ended < progress.jobs and not self.failed:
             with self.turn:
                 line = progress.line(time.time(), shutil.get_terminal_size().columns)
                 _print(f"\r\x1b[K{line}")
                 self.drawn = True
-            time.sleep(REDRAWN)
+            time.sleep(REDRAW_SECONDS)
         with self.turn:
             self._clear()
 
