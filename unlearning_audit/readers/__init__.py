@@ -4,7 +4,9 @@ A reader defines two functions: ``files(place)``, which returns the result files
 recognises them by their content; and ``read(files, options, root)``, which returns a list of `Model`, and of `Unread`
 for files that cannot be audited. One that has options defines ``class Options(Settings)``. If models of a format can be
 understood only together, ``joined(models)`` completes them and returns those that are `Unread` after all. A user's own
-reader is a file with the same parts. `imported` runs all readers and groups comparable models.
+reader is a file with the same parts. Arguments are given by the names of these parameters: ``place`` is the file or
+folder that the user named, ``root`` that folder or the folder of that file. `imported` runs all readers and groups
+comparable models.
 """
 
 from unlearning_audit.readers._arrays import load
