@@ -131,7 +131,7 @@ class Group:
 
     def logits(self, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the logits of these models, float32 [models, rows, classes]. ``rows`` bool [samples] or int64 [rows];
-        None: all."""
+        None: all. The array is cached: do not change it. Raises what `Cohort.outputs` raises."""
         return self.outputs.stacked(self.models, rows)
 
     @property

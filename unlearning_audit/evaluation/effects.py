@@ -249,7 +249,8 @@ def several(
     names
         [K]: the attacks.
     parts
-        [K]: for each attack, the values of the models, and the influence of samples on them.
+        [K]: for each attack, the values of the models, and the influence of real and of imaginary samples on them. All
+        have equal shapes.
     unit, split
         int64 [models]: models of different units share only samples, models of one unit and one split are repetitions.
     rule

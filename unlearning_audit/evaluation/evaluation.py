@@ -286,6 +286,7 @@ class Evaluation(Cohort):
         original, retrained = self.group("original"), self.group("retrain")
         shadow, shadow_original = self.group("shadow"), self.group("shadow_original")
         if not self.imported and self.target.all():
+            # The metric that calls this asks of target samples alone, so its protocol has to choose these.
             raise ValueError(f"there are no shadow models; draw them by protocol {registry.offering('target_samples')}")
         problem = self.unlike("original", original) or ("" if shadow else "there is no shadow/ with logits")
         if not problem and shadow and not shadow.same_samples(self.audited):

@@ -82,7 +82,8 @@ class Outputs:
             start = end
 
     def stacked(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return the logits of several models, float32 [chosen models, rows, classes]. The array is cached.
+        """Return the logits of several models, float32 [chosen models, rows, classes]. The array is cached: do not
+        change it.
 
         Parameters
         ----------

@@ -17,12 +17,13 @@ def rouge(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     is computed once for an evaluation, and kept. Raises NoAnswerError where a method left no models, and ValueError for
     data without a tokenizer.
     """
-    return evaluation.cached("rouge", files, lambda: rouge_of(evaluation.data, of_files(files)))
+    return evaluation.cached("rouge", files, lambda: rouge_of(evaluation.data, answers_of_files(files)))
 
 
-def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+def answers_of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the generated answers of all models in these files: for each model, the samples int64 [rows], −1 for none,
-    and the tokens of its answers int32 [rows, new]."""
+    and the tokens of its answers int32 [rows, new], −1 after the last one. ``rows`` and ``new`` may differ between
+    files. Raises NoAnswerError where a method left no models."""
     return [answers for path in files for answers in _by_model(Generations.read(path))]
 
 
@@ -60,7 +61,8 @@ def rouge_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np
     Parameters
     ----------
     answers
-        For each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
+        For each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new], −1 after
+        the last one.
     """
     return score_answers(data, answers, rouge_l, numbers=3)
 

@@ -37,10 +37,10 @@ def rows(kinds: _null.Kinds, options: _null.Options) -> list[Row]:
     The numbers of the verdict follow, with few bins and from as many models as there are: it rests on "klom_over_null",
     the difference of "klom_coarse" and "klom_coarse_null".
     """
-    all_models = compared(kinds)
-    if all_models is None:
+    limited, all_models = compared(kinds, halves=True), compared(kinds)
+    if limited is None or all_models is None:  # the limit alone never makes models too few
         return []
-    audited, reference, control, note = compared(kinds, halves=True) or all_models
+    audited, reference, control, note = limited
     published = {}
     for name, phi in (("klom", audited), ("klom_null", control)):
         per_sample = _klom_without_groups(phi, reference, options)  # row 0: from all models
@@ -104,7 +104,7 @@ def compared(kinds: _null.Kinds, *, halves: bool = False) -> _Compared | None:
         always evaluated like that.
     halves
         Take no more models than half of the retrained ones, so that the numbers of methods and of retraining are
-        comparable; without effect if half are fewer than `FEWEST`.
+        comparable. Without effect if half are fewer than `FEWEST`, or if the retrained models are halved anyway.
     """
     unlearned, retrained, independent = kinds
     if independent is None:

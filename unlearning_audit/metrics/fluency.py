@@ -55,7 +55,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
         """Return whether each answer is gibberish, and its entropy: float64 [models, samples, 2], NaN where a model was
         not queried. ``known`` are the words that occur in the data."""
         # An answer is judged by itself; the text of the sample (_) is not read.
-        answers = _answers.of_files(files)
+        answers = _answers.answers_of_files(files)
         return _answers.score_answers(
             evaluation.data, answers, lambda _, answer: judged(words(answer), known, options.share), numbers=2
         )

@@ -41,10 +41,10 @@ class MachineError(ValueError):
 
 @contextmanager
 def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None]:
-    """Raise PluginError for any exception of the plug-in in ``file``, calls of sys.exit included.
+    """Raise PluginError for any exception within the context, wherever it is raised, calls of sys.exit included.
 
     Errors of the machine, interruptions and exceptions of the type ``but`` are raised unchanged. The sentence names the
-    last line of ``file`` that the error passed, if there is one.
+    plug-in's ``file``, and the last line of it that the error passed, if there is one.
     """
     try:
         yield

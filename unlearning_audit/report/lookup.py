@@ -132,20 +132,20 @@ class Numbers:
         return self._of_metric.get((_key_of(case), metric), [])
 
     def failure(self, case: dict[str, Any]) -> str:
-        """Return why a case has no numbers at all, because its method failed or its models diverged; "" if neither
-        happened. Failures of single attacks and metrics are not considered."""
+        """Return why a case has no numbers at all, because its model or method failed or its models diverged; "" if
+        none of these happened. Failures of single attacks and metrics are not considered."""
         return next((sentence_of(entry) for entry in self.failures(case) if entry.whole), "")
 
     def lost(self, case: dict[str, Any] | None) -> str:
-        """Return the word of `words.LOST` that replaces the numbers of a case whose method failed or diverged; "" for
-        any other case, and for None."""
+        """Return the word of `words.LOST` that replaces the numbers of a case whose model or method failed or whose
+        models diverged; "" for any other case, and for None."""
         whole = next((failure for failure in self.failures(case) if failure.whole), None) if case else None
         if whole is None:
             return ""
         return words.DAMAGED.word if whole.kind == "diverged" else words.FAILED
 
     def failures(self, case: dict[str, Any]) -> list[Failure]:
-        """Return everything that failed in a case: its method, attacks and metrics."""
+        """Return everything that failed in a case: its model or method, models that diverged, attacks and metrics."""
         return self._failures.get(_key_of(case), [])
 
     def noted(self, case: dict[str, Any], what: str) -> list[str]:

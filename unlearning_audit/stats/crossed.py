@@ -413,7 +413,7 @@ def estimates(
     Parameters
     ----------
     n, note
-        The number of samples, and a remark, which go into each result.
+        The number of samples, and a remark, which go into each result; `annotated` may add to the remark.
     """
     note, (least, most) = annotated(reading, note), bounds
     return [

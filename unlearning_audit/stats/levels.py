@@ -77,7 +77,8 @@ def mean(
     split, block
         int [models]: the split and the block of each model; models that share both are repeats of one another.
     n, note
-        The number of samples, and a remark, which go into the result.
+        The number of samples, and a remark, which go into the result. With one model, the result's note also says that
+        the interval covers samples only.
     bounds
         The smallest and the largest possible mean, at which the interval is cut.
     units

@@ -35,7 +35,7 @@ def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask 
     hit : bool [models, samples]
         Which samples are a hit in each model.
     rows : bool [models, samples]
-        Which samples each model's share is taken over. Models without any are left out and counted in the note.
+        Which samples each model's share is taken over. Models without any are left out.
     split, block : int [models]
         The split and the block of each model; models that share both are repeats of one another.
     less : bool [models, samples], optional
@@ -45,7 +45,9 @@ def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask 
     Returns
     -------
     Estimate
-        In [0, 1], or in [−1, 1] for a difference; ``n`` counts samples. NaN with the reason when no model has rows.
+        In [0, 1], or in [−1, 1] for a difference; ``n`` counts samples. ``note`` says how many models were left out,
+        and, if only one model remains, that the interval covers samples only; it is "" otherwise. NaN with the reason
+        when no model has rows.
     """
     has_rows: np.ndarray = np.any(rows, axis=1)
     if not has_rows.any():

@@ -16,8 +16,9 @@ from unlearning_audit.training.streams import Rows
 
 
 def guard_model(settings: Json, place: Json) -> AbstractContextManager[Any]:
-    """Return a context in which errors in the code of a user's own model raise PluginError. For a library's model,
-    errors stay unchanged, because they are defects.
+    """Return a context for running a model. If it is a user's own, any exception in the context, wherever it is raised,
+    becomes PluginError, except for interrupts and errors of the machine. If it is a library's, exceptions stay
+    unchanged, because they are defects.
 
     Parameters
     ----------
@@ -25,6 +26,11 @@ def guard_model(settings: Json, place: Json) -> AbstractContextManager[Any]:
         "model": the model's name.
     place
         "file": the file of the user's own model, or None.
+
+    Raises
+    ------
+    ValueError
+        If the file does not exist.
     """
     file = place.get("file")
     return guard(registry.source_file("models", settings["model"], file)) if file else nullcontext()

@@ -73,15 +73,16 @@ def state(judged: Judged) -> State:
     return State(words.OK, words.PASSED, detected.text, "good")
 
 
-def wrong(numbers: Numbers, case: dict[str, Any]) -> list[str]:
-    """Return one sentence if the method of a case failed. If it did not, return a sentence on every attack or metric
-    that failed, on every doubt about the models, and on a method that changed nothing."""
+def faults(numbers: Numbers, case: dict[str, Any]) -> list[str]:
+    """Return one sentence if a case has no numbers at all, because its model or method failed or its models diverged.
+    Else return a sentence on every attack or metric that failed, one on every doubt about the models, and one if the
+    method changed nothing. Each names the method as readers see it, without underscores."""
     name = naming.method(case["method"])
     if failure := numbers.failure(case):
         return [f"{name} failed: {failure}"]
-    faults = [*map(lookup.sentence_of, numbers.failures(case)), *numbers.noted(case, "doubt")]
+    found = [*map(lookup.sentence_of, numbers.failures(case)), *numbers.noted(case, "doubt")]
     unchanged = [f"{name} returned exactly the models it was given"] if numbers.unchanged(case) else []
-    return [*(f"{name}: {fault}" for fault in faults), *unchanged]
+    return [*(f"{name}: {fault}" for fault in found), *unchanged]
 
 
 def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:

@@ -29,7 +29,7 @@ TIMES = 8
 def scoring(inputs: Mapping[str, str | list[str]]) -> int:
     """Return the MB that a job needs to score its ``inputs``, role → path or paths.
 
-    As long as an input does not exist, the result is the value of `MEMORY`.
+    As long as an input does not exist, the result is ``MEMORY["metrics"]``.
     """
     try:
         return PROCESS_MB + int(TIMES * sum(map(os.path.getsize, paths_in(inputs))) / 1e6)
