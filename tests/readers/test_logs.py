@@ -66,10 +66,9 @@ def test_privleak_is_held_against_what_it_was_computed_from(tmp_path, reference,
 def test_lists_of_answers_are_left_out_with_a_reason(tmp_path):
     likely = np.random.default_rng(1).dirichlet([2, 1, 1, 1], cases.SAMPLES)
     rows = {str(i): {"prob": row.tolist()} for i, row in enumerate(likely)}
-    entry = {"agg_value": float(likely[:, 0].mean()), "value_by_index": rows}
+    mcq = {"agg_value": float(likely[:, 0].mean()), "value_by_index": rows}
     for number, name in enumerate(("m_retain90", "m_full")):
-        log = openunlearning(number, 2.5 * number) | {"forget_mcq": entry}
-        cases.write_log(tmp_path / name / "TOFU_EVAL.json", log)
+        cases.write_log(tmp_path / name / "TOFU_EVAL.json", openunlearning(number, 2.5 * number) | {"forget_mcq": mcq})
     for model in readers.imported([tmp_path]).groups[0].models:
         assert "each sample has a list of values" in model.left_out["forget_mcq"]
         assert "forget_mcq" not in model.readings
@@ -256,8 +255,7 @@ def test_logs_of_muse_are_read_and_give_the_auc_that_they_print(tmp_path):
     rng = np.random.default_rng(0)
     muse(tmp_path / "retrain", rng, 0)
     muse(tmp_path / "npo", rng, 1)
-    (group,) = readers.imported([tmp_path]).groups
-    (model,) = group.methods["npo"]
+    (model,) = readers.imported([tmp_path]).groups[0].methods["npo"]
     assert (list(model.scores), model.forget.sum(), model.heldout.sum()) == (["ppl", "min_40"], 30, 30)
     assert len(model.samples["retain"]) == 30 + 20
     parts = [model.readings[name].part for name in ("verbmem_f", "knowmem_f", "knowmem_r")]
@@ -292,6 +290,9 @@ def test_lists_of_rwku_are_read_for_each_target(tmp_path):
     assert [(shape(group), len(group.samples)) for group in imported.groups] == [((0, 1, {"ga": 1}), 32)] * 2
     assert [check.agrees for check in cases.checks(imported)] == [True] * (16 + 20)
     (model,) = imported.groups[0].methods["ga"]
-    probability = model.readings["forget_probability"].value
-    assert probability == pytest.approx(np.exp(np.minimum(model.readings["forget_loss"].value, 0)))
+    p, logp = (model.readings[name].value for name in ("forget_probability", "forget_loss"))
+    assert p == pytest.approx(np.exp(np.minimum(logp, 0)))
     assert model.readings["forget_level_3"].value == pytest.approx([2 / 3, 2 / 3, 0, 1 / 3])
+    write(model.file.with_name("forget.json"), {"results": [{"query": ""}], "level_1_rouge_l_r": 0})
+    (unread,) = readers.imported([tmp_path / "runs"]).unread
+    assert unread.sentence == f"{model.file.parent}: 'level' is missing"

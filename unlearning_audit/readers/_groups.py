@@ -356,7 +356,7 @@ def _split_recipes(group: Group) -> None:
     if len(retrained) > 1:
         (label, group.retrain), (label_of_control, group.control), *more = retrained.items()
         names = f"{label} is called retrain, {label_of_control} retrain_control"
-        group.notes.append(f"Models were retrained by two recipes: {names}.")
+        group.notes.append(f"Models were retrained by {'several' if more else 'two'} recipes: {names}.")
         group.methods |= {f"retrain_{label}": models for label, models in more}
     elif (half := len(group.retrain) // 2) >= 2:
         group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]

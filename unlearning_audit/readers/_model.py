@@ -73,13 +73,14 @@ class Unread:
 
 
 def read_all(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model | Unread]"]) -> "list[Model | Unread]":
-    """Read every file by ``read_file``. A file for which it raises ValueError becomes an `Unread`."""
+    """Read every file by ``read_file``. A file for which it raises ValueError, or KeyError because a field is missing,
+    becomes an `Unread`."""
     results: list[Model | Unread] = []
     for path in files:
         try:
             results += read_file(path)
-        except ValueError as error:
-            results.append(Unread(path, str(error)))
+        except (ValueError, KeyError) as error:
+            results.append(Unread(path, f"{path}: {error} is missing" if isinstance(error, KeyError) else str(error)))
     return results
 
 

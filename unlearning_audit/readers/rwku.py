@@ -32,7 +32,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
     """Return one model for each target, the subject that a model had to forget; an `Unread` for a target whose logs
     cannot be read."""
     folders = {path.parent: path for path in paths}
-    return read_all(folders.values(), lambda path: [_model(path, root)])
+    return read_all(folders, lambda folder: [_model(folders[folder], root)])
 
 
 def _model(path: Path, root: Path) -> Model:
