@@ -145,22 +145,17 @@ def test_epochs_of_easydub_are_a_trajectory_against_the_oracles_of_their_forget_
 def test_archives_of_one_forget_set_are_one_method_if_their_names_differ_by_a_seed_alone(tmp_path):
     """The folder of a forget set may have any spelling."""
     path, folder = cases.easydub(tmp_path, epochs=1) / "results/ns0.0_seed0.npz", tmp_path / "results/forget_set_02"
-    folder.mkdir()
-    counts = {
-        "ga_lr1e-4": 2,
-        "ga_lr1e-5": 1,
-        "ga_retain": 1,
-        "ga_step9": 1,
-        "ga_ft": 1,
-        "lora_rank8": 1,
-        "lora_rank16": 1,
-    }
+    (folder / "scrub").mkdir(parents=True)
+    others = ("ga_lr1e-5", "ga_retain", "ga_step9", "ga_ft", "lora_rank8", "lora_rank16", "scrub/")
+    counts = {"ga_lr1e-4": 2} | dict.fromkeys(others, 1)
     for name in (f"{method}_seed{seed}" for method, count in counts.items() for seed in range(count)):
         shutil.copy(path, folder / f"{name}.npz")
     imported = readers.imported([folder, tmp_path / "data"])
     (group,) = imported.groups
-    assert shape(group)[2] == {f"{name.replace('-', '_')}_step1": 8 * count for name, count in counts.items()}
-    assert sum(map(len, imported.agreements.values())) == 9 * 8  # with the oracles of forget_2
+    assert shape(group)[2] == {
+        f"{name.strip('/').replace('-', '_')}_step1": 8 * count for name, count in counts.items()
+    }
+    assert sum(map(len, imported.agreements.values())) == 9 * 9  # with the oracles of forget_2
 
 
 def test_an_archive_that_fits_several_forget_sets_asks_for_its_own(tmp_path):

@@ -49,7 +49,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
     ValueError is raised for a ``.npy`` file in a wrong folder, for two files of one part of the data of a model, and
     for a model without margins of its forget set.
     """
-    models = _model.read_all((path for path in paths if path.suffix == ".npz"), _of_archive)
+    models = _model.read_all((path for path in paths if path.suffix == ".npz"), lambda path: _of_archive(path, root))
     singles = [path for path in paths if path.suffix == ".npy"]
     return [*models, *_of_folders(singles)] if singles else models
 
@@ -119,38 +119,35 @@ def _of_files(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_
         raise ValueError(f"{file}: margins of forget_{forget_set} are missing for this model")
     if "retain" in values:
         values["retain"] = _without_forget_set(values["retain"], file, forget_set)
-    model.raw = {"number": number, "files": paths, "counts": _counts(values)}
+    model.raw = {"number": number, "files": paths, "counts": {part: len(value) for part, value in values.items()}}
     _fill(model, values)
     return model
 
 
-def _of_archive(path: Path) -> list[Model]:
+def _of_archive(path: Path, root: Path) -> list[Model]:
     """Read the models of an archive of decision margins: one for each epoch and each of the first `MOST_MODELS` models.
 
-    The method is named after the file, without words for a seed or a run: "ns1" of ``ns1_seed3.npz``, "ga_lr1e-5" of
-    ``ga_lr1e-5_run2.npz``. It is "" if no word remains, and for a file called "shard_" and a number. The forget set is
+    The method is named after the folders below ``root``, the folder that the user named, and after the file, without
+    words for a seed or a run: "ns1" of ``ns1_seed3.npz``, "ga_lr1e-5" of ``ga/lr1e-5_run2.npz``. Folders of forget sets
+    do not count, nor does a file called "shard_" and a number. The method is "" if no word remains. The forget set is
     named by the innermost folder that names one; it may be unknown. Names of samples begin with the forget set, so the
     models have neither samples nor scores yet. ``raw`` holds what is needed to add them once the forget set is known:
     "epoch", counted from 0; "values", part of the data → margins; and "counts", part of the data → number of margins.
     Raises ValueError that names the file if it cannot be read or holds no margins.
     """
     arrays = _margins.archive(path)
-    method = _words.without_replicate(re.sub(r"^shard_\d+$", "", path.stem))
+    folders = tuple(name for name in path.parent.relative_to(root).parts if not _SET.fullmatch(name))
+    names = filter(None, (*_words.model_of_names(folders).words, re.sub(r"^shard_\d+$", "", path.stem)))
+    method = _words.without_replicate("_".join(names))
     sets = [int(match[1]) for folder in path.parents if (match := _SET.fullmatch(folder.name))]  # innermost first
     task, models = f"forget_{sets[0]}" if sets else "", []
     epochs, count, _ = arrays["margins_forget"].shape
     for epoch, number in np.ndindex(epochs, min(count, MOST_MODELS)):
         model = Model(path, UNLEARNED, method=method, step=epoch + 1, task=task)
         values = {part: arrays[f"margins_{part}"][epoch, number].astype(np.float64) for part in _margins.PARTS}
-        model.raw = {"epoch": epoch, "values": values, "counts": _counts(values)}
+        model.raw = {"epoch": epoch, "values": values, "counts": {part: len(value) for part, value in values.items()}}
         models.append(model)
     return models
-
-
-def _counts(values: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """Return part of the data → the number of its samples. Archives and retrained models of one forget set have the
-    same numbers, by which the forget set of an archive is found."""
-    return {part: len(value) for part, value in values.items()}
 
 
 def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
@@ -201,8 +198,10 @@ def joined(models: list[Model]) -> list[Unread]:
         tasks = [first.task] if first.task else [task for task in counts if counts[task] == first.raw["counts"]]
         task = next(iter(tasks), "")
         if len(tasks) > 1:
-            sentence = f"{path}: fits {', '.join(tasks)}; put this file into a folder named after its forget set"
-            unread.append(Unread(path, f"{sentence}, such as {task}"))
+            sentence = (
+                f"fits {', '.join(tasks)}; put this file into a folder named after its forget set, such as {task}"
+            )
+            unread.append(Unread(path, f"{path}: {sentence}"))
             models[:] = [model for model in models if model.file != path]
             continue
         for model in of_archive:
