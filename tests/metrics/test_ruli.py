@@ -226,6 +226,10 @@ def test_effects_have_the_sign_of_what_shadow_models_show():
     np.testing.assert_allclose(turned[0].influence, -turned[1].influence, atol=1e-12)
     np.testing.assert_allclose(turned[0].imagined, -turned[1].imagined, atol=1e-12)
     assert list(aucs(replace(TARGETS, retrained=None))) == ["privacy_auc"]
+    # forgotten samples may be more familiar than unseen ones after unlearning, and less than to retrained models
+    how, rng = {"samples": FEW, "q_u": -0.5, "q_h": -2.5, "q_R": 2}, np.random.default_rng(7)
+    privacy, efficacy = aucs(*(draw(rng, models=models, **how) for models in (6, 60))).values()
+    assert efficacy.value.mean() < 0.5 < privacy.value.mean()
 
 
 def test_targets_without_a_side_add_nothing():

@@ -89,7 +89,7 @@ def test_corners_of_the_front_are_those_that_nobody_beats_at_once():
     ]  # fmt: skip
     assert [row["method"] for row in _front.undominated(rows)] == ["fast", "slow"]
     figure = _front.draw([*rows, {**rows[0], "tuned": math.nan, "scenario": "table"}])
-    assert figure.get_label() == "No other method is nearer and as fast as fast or slow"
+    assert figure.get_label() == "No other method that keeps utility is nearer and as fast as fast or slow"
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["digits", "table"]
     assert {text.get_text() for text in figure.axes[0].texts} == {"fast", "slow"}
 

@@ -378,7 +378,7 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
         gaps = gaps[~np.isnan(gaps)]
         if len(gaps) >= FEWEST_SEEDS:
             interval, test = stats.mean_interval(values=gaps), f"paired over {len(gaps)}"
-            distinguished.append(not interval.low <= 0 <= interval.high)
+            distinguished.append(interval.low > 0 or interval.high < 0)  # False for NaN, of an infinite difference
         elif not math.isnan(sum(rows[m].ci_low + rows[m].ci_high for m in (first, second))):
             gap, test = rows[first].value - rows[second].value, "as if methods were independent"
             error = math.hypot(_standard_error(rows[first]), _standard_error(rows[second]))

@@ -63,11 +63,11 @@ def signs_of_mixing(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str
     models.
 
     "alike", i < j: models i and j answer alike after unlearning, but differed before it. Their distance (`distances`)
-    after unlearning is below the share `ALIKE` of their distance before it.
+    after unlearning is below the share `ALIKE` of their distance before it, or of 1 if that is less.
 
     "was", i ≠ j: model i answers after unlearning as model j answered before it, and not as model i answered before it.
     The distance from i after to j before unlearning is below the share `ALIKE` of two distances: from i after to i
-    before, and between i and j, both before.
+    before, and between i and j, both before, or 1 if that is less.
 
     Pairs in which both models had constant logits before are left out, because they have no distance to compare with.
 
@@ -80,8 +80,9 @@ def signs_of_mixing(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str
     after_to_before = distances(after, before)
     # The distance from a model with constant logits is infinite, the distance to it is not.
     between_before = np.minimum(between_before, between_before.T)
-    between_before = np.where(np.isfinite(between_before), between_before, 0.0)
-    for i, j in np.argwhere(np.triu(between_after < ALIKE * between_before, k=1)):  # i < j
+    # Models whose logits hardly vary have distances without bound, of which no share is small.
+    between_before = np.where(np.isfinite(between_before), np.minimum(between_before, 1.0), 0.0)
+    for i, j in np.argwhere(np.triu(np.maximum(between_after, between_after.T) < ALIKE * between_before, k=1)):
         yield "alike", int(i), int(j)
     moved = np.diagonal(after_to_before)[:, None]  # how far each model is from itself before
     was = (after_to_before < ALIKE * moved) & (after_to_before < ALIKE * between_before)

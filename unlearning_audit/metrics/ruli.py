@@ -202,8 +202,9 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
 
     An AUC above .5 means that forgotten samples look more familiar than never-seen ones, below .5 that they look less
     familiar. A likelihood ratio tells the two apart, but not which looks more familiar. So AUC is replaced by 1 − AUC
-    where the mean φ of shadow models is lower on forgotten samples than on held-out ones. Targets without positive or
-    without negative samples are left out, and so is a test that lacks its models.
+    where the mean φ of unlearned shadow models on forgotten samples is lower than the mean φ on never-seen ones: of the
+    same models for "privacy_auc", of the shadow models before unlearning for "efficacy_auc". Targets without positive
+    or without negative samples are left out, and so is a test that lacks its models.
 
     Parameters
     ----------
@@ -211,14 +212,14 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
         φ and memberships on the same samples, whose numbers are ``index`` int64 [samples].
     """
     audited = (targets.forget | targets.heldout).any(axis=0)
-    phi_forgotten, phi_heldout = (shadows.unlearned[mask & audited] for mask in (shadows.forget, shadows.heldout))
-    less_familiar = phi_forgotten.size and phi_heldout.size and phi_forgotten.mean() < phi_heldout.mean()
+    forgotten, heldout = shadows.unlearned[shadows.forget & audited], shadows.heldout & audited
+    never_seen = {"privacy_auc": shadows.unlearned[heldout], "efficacy_auc": shadows.original[heldout]}
     found = {}
     for (attack, name), test in score_tests(targets, shadows, options).items():
         metric, usable = f"{name}_auc", test.positive.any(axis=1) & test.negative.any(axis=1)
         if attack == "ruli" and metric in DECIDES and not test.missing and usable.any():
             auc = _game.auc(test.score[usable], test.positive[usable], test.negative[usable])
-            if less_familiar:
+            if forgotten.size and heldout.any() and forgotten.mean() < never_seen[metric].mean():
                 auc = replace(auc.times(-1), value=1 - auc.value)  # 1 − AUC, whose influences have the opposite sign
             places = {"unit": np.flatnonzero(usable), "index": index[audited]}
             found[metric] = single(**vars(auc), **places, rule=DECIDES[metric])  # vars: value, influence and imagined

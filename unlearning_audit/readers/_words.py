@@ -8,7 +8,7 @@ from typing import Any
 from unlearning_audit.readers._model import NONE, RETRAIN, UNKNOWN, UNLEARNED, Model
 
 #: Words before the number of one of several models of a kind: one word with the number, such as seed3, or two.
-_ONE = "(?:random-?)?(?:seed|rs|rng|init|run|rank|rep|repeat|replicate|replica|trial|try|fold|copy)"
+_ONE = "(?:random-?)?(?:seed|rs|rng|init|run|rank|rep|repeat|replicate|replica|trial|try|fold|copy|shard)"
 #: What the words of names mean. The first pattern that fits a word in small letters decides; any other word names the
 #: model itself. "foreign" models were trained neither on the forget set nor on the retained samples; "plain" words say
 #: nothing about a model.

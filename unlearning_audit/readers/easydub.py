@@ -34,9 +34,8 @@ def files(place: Path) -> list[Path]:
     """Return the files of decision margins at or below a path: ``.npy`` files, recognised by their folders and names,
     and archives ``.npz``, recognised by their content."""
     paths = [place] if place.is_file() else [*place.rglob("id_*.npy"), *place.rglob("*.npz")]
-    singles = [path for path in paths if path.suffix == ".npy"]
-    margins = [path for path in singles if "margins" in path.parts and _MODEL.match(path.stem)]
-    return sorted(margins + [path for path in paths if path not in singles and _margins.is_archive(path)])
+    margins = [path for path in paths if path.suffix == ".npy" and "margins" in path.parts and _MODEL.match(path.stem)]
+    return sorted(margins + [path for path in paths if path.suffix != ".npy" and _margins.is_archive(path)])
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
@@ -129,7 +128,7 @@ def _of_archive(path: Path, root: Path) -> list[Model]:
 
     The method is named after the folders below ``root``, the folder that the user named, and after the file, without
     words for a seed or a run: "ns1" of ``ns1_seed3.npz``, "ga_lr1e-5" of ``ga/lr1e-5_run2.npz``. Folders of forget sets
-    do not count, nor does a file called "shard_" and a number. The method is "" if no word remains. The forget set is
+    do not count. The method is "" if no word remains. The forget set is
     named by the innermost folder that names one; it may be unknown. Names of samples begin with the forget set, so the
     models have neither samples nor scores yet. ``raw`` holds what is needed to add them once the forget set is known:
     "epoch", counted from 0; "values", part of the data → margins; and "counts", part of the data → number of margins.
@@ -137,8 +136,7 @@ def _of_archive(path: Path, root: Path) -> list[Model]:
     """
     arrays = _margins.archive(path)
     folders = tuple(name for name in path.parent.relative_to(root).parts if not _SET.fullmatch(name))
-    names = filter(None, (*_words.model_of_names(folders).words, re.sub(r"^shard_\d+$", "", path.stem)))
-    method = _words.without_replicate("_".join(names))
+    method = _words.without_replicate("_".join((*_words.model_of_names(folders).words, path.stem)))
     sets = [int(match[1]) for folder in path.parents if (match := _SET.fullmatch(folder.name))]  # innermost first
     task, models = f"forget_{sets[0]}" if sets else "", []
     epochs, count, _ = arrays["margins_forget"].shape

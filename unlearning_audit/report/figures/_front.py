@@ -37,8 +37,9 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     """Draw a panel for each scenario: a point for each tuned method, with its interval on the audited pairs.
 
     The horizontal direction shows seconds, the vertical one the distance from retraining in margins. A point is hollow
-    if the method loses more utility than the margin. A line joins the methods on the Pareto front (no method is nearer
-    to retraining and as fast), which are named. A cross marks each method at its published setting.
+    if the method loses more utility than the margin. A line joins the methods on the Pareto front (`undominated`: of
+    the methods that keep utility, none is nearer to retraining and as fast), which are named. A cross marks each method
+    at its published setting.
 
     Parameters
     ----------
@@ -64,9 +65,9 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
         fronts.append((axis, front))
     figure.supxlabel("seconds of the method on a pair", fontsize=7)
     figure.supylabel("distance, margins", fontsize=7)
-    names = dict.fromkeys(naming.method(row["method"]) for _, front in fronts for row in front)
-    if 0 < len(names) < 5:  # a sentence with more names is too long
-        figure.set_label(f"No other method is nearer and as fast as {words.joined(list(names), 'or')}")
+    names = [[naming.method(row["method"]) for row in front] for _, front in fronts if front]
+    if len(names) == 1 and len(names[0]) < 5:  # of several scenarios, or with more names, the sentence is too long
+        figure.set_label(f"No other method that keeps utility is nearer and as fast as {words.joined(names[0], 'or')}")
     style.arrange(figure)  # the layout is final: data can be converted to positions on the page
     for axis, front in fronts:
         write_names(axis, front)
