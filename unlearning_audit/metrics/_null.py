@@ -30,9 +30,9 @@ class Options(Settings):
 def with_null(
     kinds: Kinds, h: np.ndarray, options: Options, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, int, str]:
-    """Return four things: the competition's points H of unlearned models, and the null, which are those of retrained
-    models, [1 + groups, samples] each; on how many models of each kind both rest; and a note on how the models were
-    compared.
+    """Return four things: the competition's points H of unlearned models, whose mean over samples is F, and the null,
+    the points of retrained models, whose mean is F₀, [1 + groups, samples] each; on how many models of each kind both
+    rest; and a note on how the models were compared.
 
     Row 0 of the points is from all models, each further row without one group of models.
 
@@ -40,7 +40,8 @@ def with_null(
     ----------
     kinds
         φ of unlearned and of retrained models, and of further retrained models. Without further ones (None), random
-        halves of the retrained models are compared.
+        halves of the retrained models are compared. There must then be at least `competition.HALVES_NEED` models of
+        either kind, or the draw of halves does not end.
     h
         H of all unlearned against all retrained models. It is returned unchanged if neither population has more models
         than are compared. If one has more, and always for halves, H is computed anew from as many models of each.

@@ -131,7 +131,7 @@ def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(forget, score, 0.0).sum(axis=1) / forget.sum(axis=1))
 
 
-def evaluate(squared_norms: np.ndarray, mean_squared_norm: np.ndarray) -> list[Row]:
+def evaluate(squared_norms: np.ndarray, squared_norm_of_mean: np.ndarray) -> list[Row]:
     """Return the mean, standard deviation and median over models of information, efficacy and its upper bound, then the
     values of every model, as rows (`rows_over_models`).
 
@@ -141,7 +141,7 @@ def evaluate(squared_norms: np.ndarray, mean_squared_norm: np.ndarray) -> list[R
     ----------
     squared_norms
         float [models, samples]: squared norms of gradients for the observed label.
-    mean_squared_norm
+    squared_norm_of_mean
         float [models]: ‖∇ of the mean cross-entropy over the same samples‖².
 
     Raises
@@ -151,7 +151,7 @@ def evaluate(squared_norms: np.ndarray, mean_squared_norm: np.ndarray) -> list[R
     """
     iota = information(squared_norms)
     # Rounding must not put the bound below efficacy: with one target sample they are equal.
-    bound = np.minimum(np.asarray(mean_squared_norm, np.float64), iota)
+    bound = np.minimum(np.asarray(squared_norm_of_mean, np.float64), iota)
     return rows_over_models({"information": iota, "efficacy": efficacy(iota), "efficacy_upper_bound": efficacy(bound)})
 
 

@@ -12,18 +12,19 @@ QUANTITIES = efficacy.QUANTITIES
 
 
 def rows(evaluation: Evaluation) -> list[Row]:
-    """Return rows of information, efficacy and its upper bound over all splits, then of each swapped pair (field
-    ``pair``) if there are several.
+    """Return rows of information, efficacy and its upper bound: the mean, the standard deviation ("…_sd") and the
+    median ("…_median") over all splits, with intervals over splits; then over the splits of each swapped pair (field
+    ``pair``) if there are several pairs.
 
     ``n`` counts splits. Efficacy depends more on the forget samples, which models of one split share, than on initial
     weights. So a split counts once, by the median of its models. Values of single models are not kept.
     """
-    squared_norms, mean_squared_norm = evaluation.gradients
+    squared_norms, squared_norm_of_mean = evaluation.gradients
 
     def of_split(split: _pairs.SplitModels) -> dict[str, float]:
-        """Return the medians over the models of one split, from ``squared_norms`` and ``mean_squared_norm`` of their
+        """Return the medians over the models of one split, from ``squared_norms`` and ``squared_norm_of_mean`` of their
         gradients: name of the row → value."""
-        rows = efficacy.evaluate(squared_norms[split.models], mean_squared_norm[split.models])
+        rows = efficacy.evaluate(squared_norms[split.models], squared_norm_of_mean[split.models])
         return {row.metric: row.value for row in rows if row.metric.endswith("_median")}
 
     def of_splits(splits: list[_pairs.SplitModels]) -> list[Row]:

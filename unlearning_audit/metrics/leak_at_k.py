@@ -32,12 +32,13 @@ class Options(Settings):
 
 
 def rows(evaluation: Evaluation, options: Options) -> list[Row]:
-    """Return rows "leak_at_k" and "whole_at_k", the means over target models and samples, for forgotten and held-out
-    samples (field ``role``) and each k (field ``rule``); over all models, then over each swapped pair (field ``pair``)
-    if there are several.
+    """Return rows "leak_at_k", the expected share of a text that the best of k sampled answers says before its first
+    error, and "whole_at_k", the probability that one of them says all of it: means over target models and samples, for
+    forgotten and held-out samples (field ``role``) and each k (field ``rule``); over all models, then over each swapped
+    pair (field ``pair``) if there are several.
 
     With retrained models, "…_gap" is the difference from the means of retrained models. Intervals cover models and
-    samples. A role of which some model has no sample is left out.
+    samples. A role of which some model has no sample with a scored token is left out.
     """
 
     def of_every_k(tokens: np.ndarray) -> _text.Shares:
