@@ -46,7 +46,9 @@ class Recorder:
         """Run one ``step`` on ``inputs``. The first step of a kind runs normally, so that libraries choose kernels and
         allocate memory. The second is recorded as a CUDA graph and then replayed, and all later ones are replayed.
 
-        Steps with the same ``number`` of their pass and inputs of the same shapes are of one kind.
+        Steps with the same ``number`` of their pass and inputs of the same shapes are of one kind. They must have
+        jitter all or none. A later ``step`` is not called: the first recording is replayed, so all that a step reads
+        besides its ``inputs`` must stay in the same tensors.
         """
         kind = (number, *(tuple(rows.shape) for rows, _ in inputs))
         if kind not in self._recordings:

@@ -170,8 +170,9 @@ class Campaign:
 
         ``files``: the logits of the unlearned models, one file per pair. The distance is the largest over the metrics
         that decide verdicts, or over all metrics if the objective is accuracy. The loss is the largest signed distance
-        over the metrics that do not decide, 0 if there are none. Metrics that give no distance, and coarse metrics,
-        whose margin may be wider, are left out of both. Raises ValueError if no metric decides.
+        over the metrics that do not decide, above 0 if the model is worse than retraining, 0 without such metrics.
+        Metrics that give no distance, and coarse metrics, whose margin may be wider, are left out of both. Raises
+        ValueError if no metric decides.
         """
         if trial.pairs not in self._yardsticks:
             self._yardsticks[trial.pairs] = self._effects(self.retrained[: trial.pairs])
