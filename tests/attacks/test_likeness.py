@@ -33,9 +33,7 @@ def test_mixed_models_are_found_however_near_models_are(noise):
     assert pairs(before, first, "alike") == all_pairs
     assert pairs(before, mean, "alike") == all_pairs
     assert pairs(before, np.roll(before, 1, axis=0), "was") == [(i, (i - 1) % 6) for i in range(6)]
-    doubled = before.copy()
-    doubled[4] = doubled[2]
-    assert pairs(before, doubled, "alike") == [(2, 4)]
+    assert pairs(before, before[[0, 1, 2, 3, 2, 5]], "alike") == [(2, 4)]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -47,6 +45,8 @@ def test_models_that_were_not_mixed_are_none(seed):
     half = (before + before.mean(0)) / 2
     for after in (before, 1e-3 * before, world(seed + 1, noise=0.2), half, constant, same, np.zeros_like(before)):
         assert list(likeness.signs_of_mixing(before, after)) == []
+    # what hardly varied between samples before has no distance that could serve as a scale
+    assert list(likeness.signs_of_mixing(constant + 1e-3 * before, before)) == []
 
 
 def test_twins_are_found_through_a_little_noise_and_constants():

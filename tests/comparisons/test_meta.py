@@ -43,8 +43,7 @@ def test_separation_counts_standard_errors_in_the_direction_of_the_metric():
         for entry in rows({"retrain": 0.0, "none": 2.0}, **EFFICACY, half=0.1)
     ]
     assert of(table, "separation", "efficacy")["value"] == pytest.approx(2 / ERROR, rel=1e-6)
-    infinite = [changed(entry, ci_high=math.inf) for entry in table]
-    assert of(infinite, "separation", "efficacy")["value"] == 0.0
+    assert of([changed(entry, ci_high=math.inf) for entry in table], "separation", "efficacy")["value"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -87,6 +86,8 @@ def test_power_is_the_share_of_pairs_that_are_told_apart():
     assert (row["value"], row["n"]) == (pytest.approx(2 / 3), 3)
     just = [of(rows({"a": 0.5, "b": 0.5 + gap}), "power")["value"] for gap in (0.0141, 0.0142)]  # .01·√2
     assert just == [0, 1]
+    pairs = [row for p, a in enumerate((0.5, 0.5, 0.5, math.inf)) for row in rows({"a": a, "b": 0.5}, pair=p)]
+    assert of(rows({"a": 0.5, "b": 0.5}) + pairs, "power")["value"] == 0
 
 
 def of_pairs(rng, truth: dict[str, float], pairs=4, common=0.2, noise=0.01):

@@ -80,9 +80,9 @@ def signs_of_mixing(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str
     after_to_before = distances(after, before)
     # The distance from a model with constant logits is infinite, the distance to it is not.
     between_before = np.minimum(between_before, between_before.T)
-    # Models whose logits hardly vary have distances without bound, of which no share is small.
+    # The distance of models whose logits hardly vary has no bound, and a share of it would not be small.
     between_before = np.where(np.isfinite(between_before), np.minimum(between_before, 1.0), 0.0)
-    for i, j in np.argwhere(np.triu(np.maximum(between_after, between_after.T) < ALIKE * between_before, k=1)):
+    for i, j in np.argwhere(np.triu(between_after < ALIKE * between_before, k=1)):  # i < j
         yield "alike", int(i), int(j)
     moved = np.diagonal(after_to_before)[:, None]  # how far each model is from itself before
     was = (after_to_before < ALIKE * moved) & (after_to_before < ALIKE * between_before)
