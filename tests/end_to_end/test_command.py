@@ -177,8 +177,8 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
     assert ended("try", "mine.py", "--on", "results") == 0
     output = capsys.readouterr().out
     assert "mine.py is valid: a reader of result files" in output
-    assert "results/retrain.txt:retrained/retrain: retrain; 30 forgotten and 30 held-out samples; score" in output
-    assert "results/mine.txt:unlearned/mine: mine; 30 forgotten and 30 held-out samples; score" in output
+    assert "results/retrain.txt:retrained: retrain; 30 forgotten and 30 held-out samples; score" in output
+    assert "results/mine.txt:unlearned: mine; 30 forgotten and 30 held-out samples; score" in output
     assert ended("read", "results", "--reader", "mine.py", "--only-write") == 0
     assert ": none, retrain, mine; 30 samples to forget" in capsys.readouterr().out
     assert ended("read", "results", "--reader", "mine.py", "--only-write", "--json") == 0
