@@ -242,8 +242,8 @@ def test_a_retrained_model_that_lies_there_three_times_is_one():
     assert judged(cases)["mine"]["verdict"] != decide.NO_YARDSTICK
     retrain = cases["retrain"]
     answering(retrain, retrain.unlearned[[0, 0, 0]] + np.array([[[0.0]], [[1.0]], [[1e-7]]]))
-    retrain.__dict__.pop("duplicates")
-    assert retrain.duplicates == [1, 2]
+    retrain.__dict__.pop("copied")
+    assert retrain.copied.tolist() == [0, 0, 0]
     lines = judged(cases)
     assert lines["mine"]["verdict"] == lines["none"]["verdict"] == decide.NO_YARDSTICK
 

@@ -210,12 +210,24 @@ def test_a_control_takes_the_place_of_halves(monkeypatch, control, ratio):
     groups = [SimpleNamespace(phi=lambda rows, of=of: phi(9, of)) for of in (1.0, 0.0, 2.0)]
     evaluation = SimpleNamespace(
         yardsticks=lambda: groups if control else [*groups[:2], None], seed=0, imported=False,
-        membership=SimpleNamespace(forget=np.ones((9, 8), bool), originals=lambda: (range(9), range(9))),
+        membership=SimpleNamespace(forget=np.ones((9, 8), bool), copied=None),
     )  # fmt: skip
     rows = competition.rows(evaluation, competition.Options(), np.random.default_rng(0))
     (row,) = [row for row in rows if row.metric == "forgetting_quality_over_null"]
     part = competition.effects(evaluation, competition.Options())["forgetting_quality_over_null"]
     assert (row.value, part.value.mean()) == pytest.approx((ratio, ratio))
+
+
+def test_bounds_rest_on_one_copy_of_each_original():
+    def rows_with(**which):
+        return competition.evaluate(unlearned=models(12, 1.0), retrained=models(9, 0.0), options=competition.Options(),
+                                    rng=np.random.default_rng(0), **which)  # fmt: skip
+
+    notes = [{row.metric: row.note for row in rows}["epsilon_lower_bound_max"]
+             for rows in (rows_with(), rows_with(one_of_each=np.arange(0, 12, 3)))]  # fmt: skip
+    assert [note.split(" models")[0] for note in notes] == [
+        "threshold chosen on 6, bounded on 6", "threshold chosen on 2, bounded on 2",
+    ]  # fmt: skip
 
 
 def test_too_few_models_or_samples_contribute_nothing():

@@ -40,6 +40,14 @@ def test_models_drawn_as_retrained_ones_differ_in_one_of_twenty(models):
     assert binom.ppf(1e-4, audits, 0.05) <= sum(np.array(p) <= 0.05) <= binom.isf(1e-4, audits, 0.05)
 
 
+def test_models_of_one_original_are_no_independent_witnesses():
+    """Each model is distributed as a retrained one, but the four of an original are nearly alike."""
+    rng, stems, audits = np.random.default_rng(6), np.repeat(np.arange(6), 4), 100
+    worlds = ((rng.standard_normal((6, 3))[stems], *rng.standard_normal((2, 24, 3))) for _ in range(audits))
+    found = sum(rows_of(u, r, o[:6], rng, stems)["kernel_p"].value <= 0.05 for u, r, o in worlds)
+    assert found <= binom.isf(1e-4, audits, 0.05)
+
+
 @pytest.mark.parametrize(("counts", "audits"), [((12, 12, 12), 60), *slow(((30, 30, 6), 250), ((20, 5, 20), 250))])
 def test_models_as_far_from_one_as_from_the_other_are_seldom_called_nearer(counts, audits):
     """Half way between both, where the truth is 0 by symmetry; populations may differ in size."""
@@ -88,12 +96,12 @@ def test_what_cannot_be_said_is_empty_with_the_reason():
     assert (same.value, np.isnan(same.ci_low), same.note) == (1, True, "without one model nothing differs: no interval")
 
 
-def evaluation(logits, *, forget, first=ALL, stems=ALL):
+def evaluation(logits, *, forget, first=ALL, stems=None):
     """A case of models that all forget the samples ``forget``; ``logits``: mine, of retrained models, of originals."""
     return SimpleNamespace(
         unlearned_files=["mine"], compared_files=["retrain"], originals=["original"],
         data=SimpleNamespace(y=np.zeros(len(forget), int)), outputs=lambda files: Held(logits[files[0]]),
-        membership=SimpleNamespace(forget=np.tile(forget, (12, 1)), originals=lambda: (first, stems)),
+        membership=SimpleNamespace(forget=np.tile(forget, (12, 1)), originals=lambda: (first, stems), copied=stems),
     )  # fmt: skip
 
 
@@ -129,5 +137,6 @@ def test_a_case_is_held_against_its_retrained_models_and_its_originals(shift, ne
 def test_a_case_reads_each_original_once_and_a_single_one_as_it_is(first, distinct):
     logits, stems = world(12), np.repeat(np.arange(len(first)), 12 // len(first))
     logits["original"] = logits["original"][first][stems]
-    example = evaluation(logits, forget=np.ones(6, bool), first=first, stems=stems)
+    copied = stems if distinct < 12 else None
+    example = evaluation(logits, forget=np.ones(6, bool), first=first, stems=copied)
     assert [row.n for row in call.rows(metric, example, {})] == [distinct] * 3

@@ -1,5 +1,7 @@
 """Metrics of a user's own: under any name, several times with other options, deciding, and failing in a sentence."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import t
@@ -35,6 +37,7 @@ class Known(Evaluation):
     """A case of four models, two to a pair, whose φ is the number of the model."""
 
     targets = target = None
+    membership = SimpleNamespace(seed=range(4), copied=None)
 
     def __init__(self):
         super().__init__("", [], [], [], seed=3)

@@ -1,5 +1,6 @@
 """Added risk of kept samples: closed forms of Gaussians, coverage, and models that change nothing."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,9 @@ from stat_cases import at_least
 
 MODELS, SAMPLES = 8, 120
 
+#: Memberships of models that are no copies of each other.
+Member = partial(SimpleNamespace, copied=None)
+
 
 def simulate(rng, after, before, models=MODELS):
     """φ whose mean on kept samples is 0 in retrained models, ``before`` and ``after``; samples differ for all alike."""
@@ -23,7 +27,7 @@ def simulate(rng, after, before, models=MODELS):
         for name, shift in (("after", after), ("before", before), ("retrained", 0.0))
     }
     units = np.arange(models)
-    return {**phi, "member": SimpleNamespace(retain=retain, heldout=~retain, split=units % 2, block=units // 2)}
+    return {**phi, "member": Member(retain=retain, heldout=~retain, split=units % 2, block=units // 2)}
 
 
 def rows_by_metric(**world):
@@ -73,7 +77,7 @@ def test_kept_samples_that_stand_out_before_and_after_may_differ_in_others(model
         for values, model in ((after, 0), (before, 1)):
             values[model, 0] = values[model, ~retain[0]].max() - 1e-6
     nothing = np.zeros(models, int)
-    member = SimpleNamespace(retain=retain, heldout=~retain, split=nothing, block=nothing)
+    member = Member(retain=retain, heldout=~retain, split=nothing, block=nothing)
     row = rows_by_metric(member=member, after=after, before=before, retrained=None)["retained_risk"]
     assert row.value == 0
     assert row.ci_low < -0.05 < 0.05 < row.ci_high
@@ -82,7 +86,7 @@ def test_kept_samples_that_stand_out_before_and_after_may_differ_in_others(model
 @pytest.mark.parametrize("sign", [1, -1])
 def test_limits_end_where_areas_and_their_differences_do(sign):
     retain, nothing = np.arange(20)[None] < 10, np.zeros(1, int)
-    member, after = SimpleNamespace(retain=retain, heldout=~retain, split=nothing, block=nothing), sign * retain
+    member, after = Member(retain=retain, heldout=~retain, split=nothing, block=nothing), sign * retain
     rows = rows_by_metric(member=member, after=after, before=-after, retrained=None)
     ends = {name: row.ci_high if sign > 0 else row.ci_low for name, row in rows.items()}
     assert ends == {"retained_auc": max(sign, 0), "retained_risk": sign}

@@ -24,6 +24,7 @@ from unlearning_audit.store.files import NoAnswerError
 
 import metric_calls as call
 import text_row_cases
+from passage_cases import two
 from text_row_cases import FORGET, PAIRS, ROWS, SAMPLES, TWIN, Populations, by_name, check, samples_of
 
 ALL, SIDES = ("forget", "heldout", "retain", "test"), ("forget", "heldout")
@@ -132,11 +133,22 @@ def test_numbers_beside_the_means(evaluation):
                 chance[samples_of(evaluation, "retain", m)]
                 for m in PAIRS[setting.removesuffix("role=retain").strip(";")]
             ]
-            assert row.value == row.ci_low == row.ci_high == pytest.approx(np.nanmean(np.concatenate(values)))
+            assert row.value == row.ci_low == row.ci_high == pytest.approx(np.mean([*map(np.nanmean, values)]))
     evaluation.data.views = lambda kind: np.zeros((ROWS, 0), int)
     for metric in (multiple_choice, truth_ratio, utility):
         with pytest.raises(ValueError, match="choose question_answer data that have"):
             call.rows(metric, evaluation, SETTINGS)
+
+
+def test_where_all_choices_are_equally_likely_the_accuracy_is_that_of_guessing(evaluation):
+    wrong = evaluation.data.views("perturbed")
+    wrong[4] = -1  # so models retain different numbers of questions
+    evaluation.unlearned = two(np.full((5, ROWS), -2.0))
+    rows = by_name(call.rows(multiple_choice, evaluation, SETTINGS))
+    chance = {setting: row.value for (name, setting), row in rows.items() if name == "choice_chance"}
+    accuracy = {setting: row.value for (name, setting), row in rows.items() if name == "choice_accuracy"}
+    assert accuracy == pytest.approx(chance)
+    assert len(set(chance.values())) > 1
 
 
 @pytest.mark.parametrize("metric", [memorisation, multiple_choice, overlap, truth_ratio])

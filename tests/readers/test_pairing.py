@@ -215,6 +215,12 @@ def test_a_table_of_roles_that_cannot_be_meant_is_refused(tmp_path, seeds, chang
         readers.imported([seeds], roles=tmp_path / "roles.csv")
 
 
+def test_a_row_that_stands_twice_in_a_table_of_roles_is_refused(tmp_path, seeds):
+    roles(seeds, tmp_path / "roles.csv", lambda rows: rows.append(rows[4]))
+    with pytest.raises(ValueError, match=r"seed0.* has two rows in the scenario forget10; leave out one of them"):
+        readers.imported([seeds], roles=tmp_path / "roles.csv")
+
+
 def test_models_of_a_table_are_named_and_keep_their_roles(tmp_path):
     rng = np.random.default_rng(3)
     path = tmp_path / "losses.csv"

@@ -103,12 +103,15 @@ def test_an_interval_over_units_knows_that_they_differ_where_models_of_each_agre
     assert over_units.high - 0.5 == pytest.approx(0.3 * np.tan(0.475 * np.pi))
 
 
-def covered(models, samples, spread, studies):
-    """How often the mean is covered where samples vary by 1, models by ``spread`` and both together by ½."""
+def covered(models, samples, spread, studies, copies=1):
+    """How often the mean is covered where samples vary by 1, models by ``spread`` and both together by ½; ``copies`` of
+    one original have its deviation in common."""
     rng, inside = np.random.default_rng(2), 0
     places = {"rows": np.ones((models, samples), bool), "split": np.zeros(models, int), "block": np.zeros(models, int)}
+    copied = np.arange(models) // copies
+    places |= {"copied": copied} if copies > 1 else {}
     for _ in range(studies):
-        value = rng.normal(size=samples) + spread * rng.normal(size=(models, 1))
+        value = rng.normal(size=samples) + spread * rng.normal(size=(models, 1))[copied]
         estimate = levels.level(value=value + 0.5 * rng.normal(size=(models, samples)), **places)
         inside += estimate.low <= 0 <= estimate.high
     return inside / studies
@@ -116,6 +119,7 @@ def covered(models, samples, spread, studies):
 
 def test_intervals_of_levels_cover_when_samples_and_models_vary():
     assert at_least(0.95, 300) <= covered(6, 30, 0.3, 300) < 0.99
+    assert at_least(0.95, 300) <= covered(24, 60, 0.6, 300, copies=4) < 0.99
 
 
 @pytest.mark.slow

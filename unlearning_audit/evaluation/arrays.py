@@ -187,6 +187,14 @@ class Membership(Stored):
         _, trained, copies = np.unique(self.seed, return_index=True, return_inverse=True)  # copies share a seed
         return trained, copies
 
+    @property
+    def copied(self) -> np.ndarray | None:
+        """Return the original of each model, int64 [models], if several models were unlearned from each of several
+        originals. Such models are not independent of each other. None if each model has an original of its own, or if
+        all have the same one."""
+        trained, copies = self.originals()
+        return copies if 1 < len(trained) < len(copies) else None
+
     def unlearning_seeds(self) -> list[int]:
         """Return the seed of each model's unlearning. It is the model's own seed, with two exceptions: copies of one
         original get different seeds, and the second and later requests of a sequence get further seeds."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.stored import Stored
 from unlearning_audit.stats import Estimate, paired
-from unlearning_audit.stats.crossed import PerModel
+from unlearning_audit.stats.crossed import PerModel, averaging
 from unlearning_audit.store.files import Check, read_arrays, replacing
 
 #: How the distance of a number from retraining is measured: as a difference, as a ratio to 1, or as a difference of
@@ -156,12 +156,14 @@ class Effect(Stored):
         names, influence = tuple(values["names"].tolist()), values["influence"].astype(np.float64)
         return {**values, "names": names, "influence": influence, "rule": DecisionRule(**json.loads(values["rule"]))}
 
-    def without(self, models: Sequence[int]) -> "Effect":
-        """Return the effect without the models at the positions ``models``, such as duplicates of another model."""
-        others = np.setdiff1d(np.arange(len(self.unit)), models)
-        columns = {name: getattr(self, name)[:, others] for name in ("value", "influence", "imagined")}
-        latent = None if self.latent is None else self.latent[others]
-        return replace(self, **columns, unit=self.unit[others], split=self.split[others], latent=latent)
+    def over_copies(self, original: np.ndarray) -> "Effect":
+        """Return the effect of originals in place of models: means over the copies of each. ``original`` int [models]:
+        which model each is a copy of."""
+        average, first = averaging(original)
+        means = {name: average @ getattr(self, name) for name in ("influence", "imagined")}
+        latent = None if self.latent is None else average @ self.latent
+        value, unit, split = self.value @ average.T, self.unit[first], self.split[first]
+        return replace(self, **means, value=value, unit=unit, split=split, latent=latent)
 
     @property
     def varies(self) -> bool:

@@ -161,11 +161,21 @@ class Evaluation(Cohort):
         return [NO_HELDOUT] if self.imported and not self.membership.heldout.any() else []
 
     @cached_property
-    def duplicates(self) -> list[int]:
-        """Return the numbers of imported models that are nearly identical to an earlier one, as if a file was saved
-        twice. [] for models that were trained here, and where only scores are published."""
+    def copied(self) -> np.ndarray | None:
+        """Return which model each model is a copy of, int64 [models]; None if there are no copies.
+
+        Models that were trained here are copies of their original, if several were unlearned from each of several
+        (``Membership.copied``). An imported model is a copy of an earlier one to which it is nearly identical, as if a
+        file was saved twice.
+        """
         imported_logits = self.imported and self.published is None
-        return sorted({later for _, later in likeness.twins(self.audited.sample_logits)}) if imported_logits else []
+        twins = list(likeness.twins(self.audited.sample_logits)) if imported_logits else []
+        if not twins:
+            return self.membership.copied
+        source = np.arange(len(self.membership.seed))
+        for earlier, later in twins:
+            source[later] = source[earlier]
+        return source
 
     @property
     def fair(self) -> bool:
@@ -212,17 +222,17 @@ class Evaluation(Cohort):
         """Return a metric's ``effects``, name → effect, as verdicts use them.
 
         Without a random draw of samples, retrained models replace the value that theory predicts. Imported models are
-        not paired by their originals, because nobody knows which originals they come from. Duplicates of a model are
-        left out, but not from effects of groups of models.
+        not paired by their originals, because nobody knows which originals they come from. The mean over copies of one
+        model (`copied`) counts as one model, but not in effects of groups of models.
         """
         adapted = {}
         for name, effect in effects.items():
             rule = effect.rule if self.fair else effect.rule.without_draw()
             adapted[name] = replace(effect, partners=not self.imported, rule=rule)
             # An effect without one entry per model is one of groups of models. It stays whole, because it is unknown
-            # which group contains a duplicate.
-            if self.duplicates and len(effect.unit) == len(self.membership.seed):
-                adapted[name] = adapted[name].without(self.duplicates)
+            # which group contains a copy.
+            if self.copied is not None and len(effect.unit) == len(self.copied):
+                adapted[name] = adapted[name].over_copies(self.copied)
         return adapted
 
     # ------------------------------------------------------------ models that the audited ones are compared with

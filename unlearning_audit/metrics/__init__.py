@@ -72,9 +72,13 @@ def no_value(metric: str, why: str, **place: Any) -> Row:
 
 
 def splits(member: Membership) -> dict[str, Any]:
-    """Return "split" and "block" → the number of each model's split, and of its block (such as a pair of splits), int64
-    [models]. Models that share both are repeats of one another."""
-    return {"split": member.split, "block": member.block}
+    """Return what `stats.levels` needs to know of the models.
+
+    "split" and "block" → the number of each model's split, and of its block (such as a pair of splits), int64 [models].
+    Models that share both are repeats of one another. "copied" → the original of each model, if models are copies of
+    several originals, else None.
+    """
+    return {"split": member.split, "block": member.block, "copied": member.copied}
 
 
 def or_none(read: Callable[[list[str]], Read], files: list[str] | None) -> Read | None:

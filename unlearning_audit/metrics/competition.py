@@ -89,7 +89,9 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         unlearned, retrained, independent = evaluation.yardsticks()
         compared = {"unlearned": population(unlearned), "retrained": population(retrained)}
         control = None if independent is None else population(independent)
-        return evaluate(**compared, independent=control, options=_with_whole_originals(evaluation, options), rng=rng)
+        member, settings = evaluation.membership, _with_whole_originals(evaluation, options)
+        one_of_each = slice(None) if member.copied is None else member.originals()[0]
+        return evaluate(**compared, independent=control, options=settings, rng=rng, one_of_each=one_of_each)
 
     return or_reason(evaluation, score, "score")
 
@@ -131,13 +133,13 @@ def _with_whole_originals(evaluation: Evaluation, options: Options) -> Options:
     Models from one original resemble each other. In different groups they would count as more independent than they
     are. The options are unchanged if all models come from one original, or each from its own.
     """
-    originals, copies = evaluation.membership.originals()
-    if len(originals) in (1, len(copies)):
+    if evaluation.membership.copied is None:
         return options
-    most = min(options.groups, len(originals))
+    originals = len(np.unique(evaluation.membership.copied))
+    most = min(options.groups, originals)
     # Groups are consecutive models, so a divisor of the number of originals splits none. If there is no divisor above
     # half of what was asked for, each original is a group.
-    groups = next((count for count in range(most, most // 2, -1) if len(originals) % count == 0), len(originals))
+    groups = next((count for count in range(most, most // 2, -1) if originals % count == 0), originals)
     return options.model_copy(update={"groups": groups})
 
 
@@ -192,6 +194,7 @@ def evaluate(
     independent: Models | None = None,
     options: Options,
     rng: np.random.Generator,
+    one_of_each: np.ndarray | slice = slice(None),
 ) -> list[Row]:
     """Return rows of ε, F, the null F₀, F/F₀, KLOM, accuracy ratios, the final score and lower bounds on ε.
 
@@ -205,6 +208,9 @@ def evaluate(
     independent
         A second population of retrained models that shares nothing with ``retrained``: F₀ compares the two. Without it,
         F₀ compares random halves of ``retrained``.
+    one_of_each
+        The unlearned models on which the lower bounds rest: one copy of each original, because bounds count models that
+        are independent of each other; all by default.
 
     Raises
     ------
@@ -226,7 +232,7 @@ def evaluate(
     }
     phi = u, r, None if independent is None else np.asarray(independent.phi, np.float64)
     lines = table(estimates, **place) + _null_rows(phi, h, options, rng) + _klom.rows(phi, options)
-    return lines + _final_rows(unlearned, retrained, h, place, options) + _bound_rows(u, r, options, rng)
+    return lines + _final_rows(unlearned, retrained, h, place, options) + _bound_rows(u[one_of_each], r, options, rng)
 
 
 def _share(hit: np.ndarray) -> Estimate:

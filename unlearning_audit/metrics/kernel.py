@@ -56,13 +56,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     y = evaluation.data.y[forget]
     populations = evaluation.unlearned_files, retrained, evaluation.originals
     phi = [evaluation.outputs(files).phi(y, rows=forget) for files in populations]
-    # Several models may be unlearned from copies of one original: the number of one copy of each original, and for each
-    # model the position of its original among these.
-    one_of_each, stems = evaluation.membership.originals()
-    if not 1 < len(one_of_each) < len(stems):  # no copies, or a single original, which cannot be left out
-        return evaluate(phi, options, rng)
-    of_unlearned, of_retrained, of_originals = phi
-    return evaluate([of_unlearned, of_retrained, of_originals[one_of_each]], options, rng, stems)
+    stems = evaluation.membership.copied
+    if stems is not None:
+        phi[2] = phi[2][evaluation.membership.originals()[0]]  # of the originals, one of the equal copies of each
+    return evaluate(phi, options, rng, stems)
 
 
 def evaluate(
@@ -72,9 +69,10 @@ def evaluate(
     samples] of unlearned, retrained and original models. No row has a number if a population has fewer than `LEAST`
     models.
 
-    ``kernel_p`` is exact for any number of models. The interval of ``kernel_nearer`` is a jackknife over as many groups
-    as the smallest population has models. Leaving a group out removes its models from all populations together, because
-    an unlearned model stems from an original. The one-sided p-value kernel_nearer_p is Student's.
+    ``kernel_p`` is exact for any number of models. Of the models of one original, it compares one. The interval of
+    ``kernel_nearer`` is a jackknife over as many groups as the smallest population has models. Leaving a group out
+    removes its models from all populations together, because an unlearned model stems from an original. The one-sided
+    p-value kernel_nearer_p is Student's.
 
     Parameters
     ----------
@@ -89,7 +87,10 @@ def evaluate(
         return table(dict.fromkeys(("kernel_p", "kernel_nearer", "kernel_nearer_p"), stats.empty(n=n, note=note)))
     # The numbers of the models in a kernel matrix, one population after the other.
     unlearned, retrained, original = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])
-    p = kernel.p_value(kernel=_gram(*populations[:2]), x=unlearned, y=retrained, rng=rng, draws=options.permutations)
+    independent = np.arange(counts[0]) if stems is None else np.unique(stems, return_index=True)[1]
+    x, y = np.split(np.arange(len(independent) + counts[1]), [len(independent)])
+    gram = _gram(populations[0][independent], populations[1])
+    p = kernel.p_value(kernel=gram, x=x, y=y, rng=rng, draws=options.permutations)
     groups = [jackknife.groups_of(count, groups=n) for count in counts]  # the group of each model
     if stems is not None:
         groups[0] = groups[2][stems]  # 0: unlearned models, each in the group of its original; 2: originals

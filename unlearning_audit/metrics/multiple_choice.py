@@ -48,7 +48,8 @@ def rows(evaluation: Evaluation) -> list[Row]:
         for role, mask in _text.roles(evaluation.data.part == 1, member).items():
             questions = mask & (wrong >= 0).any(1)
             if questions.any(1).all():
-                mean = float((questions * chance).sum() / questions.sum())
+                # The mean of each model first, as "choice_accuracy" takes it.
+                mean = float(((questions * chance).sum(1) / questions.sum(1)).mean())
                 estimate = Estimate(mean, low=mean, high=mean, n=int(questions.any(0).sum()))  # exact, so no interval
                 table.append(row(metric="choice_chance", role=role, estimate=estimate))
         return table

@@ -66,7 +66,7 @@ def loss_rows(
     roles
         Name of a role → which samples have it, bool [models, samples].
     places
-        Split and block, int [models].
+        "split", "block" and "copied", as `splits` returns them.
     """
     lines = []
     for name, mask in roles.items():

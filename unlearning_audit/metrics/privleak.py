@@ -95,7 +95,7 @@ def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: An
     forget, heldout
         bool [models, samples].
     places
-        "split" and "block", int [models].
+        "split", "block" and "copied", as `splits` returns them.
     """
     n = int((forget | heldout).any(0).sum())
     return levels.mean(_game.auc(score, forget, heldout), **places, n=n, bounds=(0.0, 1.0), units=True)
@@ -117,7 +117,7 @@ def leak(
     forget, heldout
         bool [models, samples].
     places
-        "split" and "block", int [models].
+        "split", "block" and "copied", as `splits` returns them.
 
     Raises
     ------

@@ -173,7 +173,7 @@ def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried:
     queried
         bool [models, rows].
     places
-        "split" and "block", int [models].
+        "split", "block" and "copied", as `splits` returns them.
     """
     above, below = (_mean_over_steps(values, steps) for values in (audited, retrained))  # the two heights
     if audited.dtype == bool:
@@ -192,8 +192,9 @@ def steps_ratio(
 
     A model that does not reach the goal by the last step counts as twice that step; the note says how many do not.
     There is no number if all retrained models reach the goal at step 0. The interval is a jackknife over splits,
-    because models of a split are taught the same samples, or over models where there are fewer than three splits. There
-    is no interval if without one split or model all other retrained models reach the goal at step 0.
+    because models of a split are taught the same samples; over models where there are fewer than three splits; and over
+    originals if models are copies of several. There is no interval if without one split or model all other retrained
+    models reach the goal at step 0.
 
     Parameters
     ----------
@@ -202,7 +203,7 @@ def steps_ratio(
     goal
         float64 [models]: the accuracy at which a model has relearned.
     places
-        "split" and "block", int [models].
+        "split", "block" and "copied", as `splits` returns them.
     """
     last, n = audited.steps[-1], len(goal)
     # [2, models]: the steps that audited models need, and those that retrained models need.
@@ -220,6 +221,8 @@ def steps_ratio(
     # A split is one value of block and split together. The jackknife leaves out one unit, a split or a model, in turn.
     distinct, split = np.unique(np.stack([places["block"], places["split"]]), axis=1, return_inverse=True)
     unit, unit_of_model = ("split", split.reshape(-1)) if distinct.shape[1] > 2 else ("model", np.arange(n))
+    if places.get("copied") is not None:
+        unit, unit_of_model = "original", places["copied"]
     kept = unit_of_model != np.unique(unit_of_model)[:, None]  # [units, models]: the models without each unit
     sums_audited, sums_retrained = needed @ kept.T  # [units]: of the steps of the models that are kept
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,5 +1,6 @@
 """Numbers from published values of each text of imported language models, and those that combine several values."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -131,18 +132,20 @@ def published_rows(published: Published, retrained: Published | None, data: Data
 
 def _partners(published: Published, retrained: Published) -> np.ndarray | None:
     """Return for each audited model the number of a retrained one with the same forgotten and held-out samples, int64
-    [models]. If several retrained models have these samples, audited models take them in turn.
+    [models]. If several retrained models have these samples, the audited models that have them take them in turn.
 
     None if an audited model has no such partner, or if the populations are of different samples.
     """
     if not np.array_equal(published.samples, retrained.samples):
         return None
     partners: list[int] = []
-    for number, (forget, heldout) in enumerate(zip(published.forget, published.heldout, strict=True)):
-        alike = (retrained.forget == forget).all(axis=1) & (retrained.heldout == heldout).all(axis=1)
-        if not alike.any():
+    turn: Counter[int] = Counter()  # the first retrained model with some samples → how many audited models have them
+    for forget, heldout in zip(published.forget, published.heldout, strict=True):
+        alike = np.flatnonzero((retrained.forget == forget).all(axis=1) & (retrained.heldout == heldout).all(axis=1))
+        if not alike.size:
             return None
-        partners.append(int(np.flatnonzero(alike)[number % alike.sum()]))
+        partners.append(int(alike[turn[int(alike[0])] % len(alike)]))
+        turn[int(alike[0])] += 1
     return np.array(partners)
 
 
@@ -161,7 +164,7 @@ def _rows_against_retrained(
         Name → values [models, samples] of audited and of retrained models: `MIN_K` for PrivLeak, `RATIO` for the
         distance of truth ratios and for forget quality.
     places
-        Split and block of the models.
+        "split", "block" and "copied", as `splits` returns them.
     """
     forget, heldout, lines = published.forget, published.heldout, []
     if MIN_K in columns and MIN_K in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():

@@ -148,7 +148,7 @@ def by_metric(log_ratio: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def distances(
-    audited: np.ndarray, retrained: np.ndarray, known: np.ndarray, *, split: np.ndarray, block: np.ndarray
+    audited: np.ndarray, retrained: np.ndarray, known: np.ndarray, **places: np.ndarray
 ) -> dict[str, Estimate]:
     """Return "truth_ratio_ks" → the Kolmogorov–Smirnov distance of R of the audited from R of the retrained models, as
     a mean over models, and "forget_quality" → its p-value, as a geometric mean over models.
@@ -164,8 +164,8 @@ def distances(
         float64 [models, samples]: log R, where R is the probability of wrong answers over that of the right one.
     known
         bool [models, samples]: the forgotten samples that have perturbed answers.
-    split, block
-        int [models]: the split of each model, and the block of models that were drawn together, such as a swapped pair.
+    places
+        As `splits` returns them. Of these, "split" and "block" are used, int [models].
     """
     from scipy.stats import ks_2samp
 
@@ -174,7 +174,7 @@ def distances(
         nothing = empty(n=samples, note="no perturbed answers in the forget set of some model")
         return {"truth_ratio_ks": nothing, "forget_quality": nothing}
     tests = [ks_2samp(a[mask], r[mask]) for a, r, mask in zip(audited, retrained, known, strict=True)]
-    group = block if len(np.unique(block)) > 1 else split
+    group = places["block"] if len(np.unique(places["block"])) > 1 else places["split"]
 
     def mean_over_groups(of_models: np.ndarray) -> Estimate:
         """Return the mean over groups of the means over their models, with Student's interval. ``group`` has the block

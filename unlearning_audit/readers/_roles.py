@@ -71,17 +71,21 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
     Raises
     ------
     ValueError
-        For a row whose model was not read, and for a model that shares too few samples with the first retrained model
-        of its scenario or, if none is retrained, with the first model.
+        For a row whose model was not read, for a model that has two rows in one scenario, and for a model that shares
+        too few samples with the first retrained model of its scenario or, if none is retrained, with the first model.
     """
     groups: dict[str, Group] = {}
+    seen = set()  # the file, the entry and the scenario of each row
     for row in rows:
         if row["role"] in (UNKNOWN, "left out"):
             continue
-        meant = [m for m in models if str(m.file) == row["file"] and m.entry == (row.get("entry") or "")]
-        if not meant:
-            named = f"{row['file']} {row.get('entry') or ''}".strip()
+        key = row["file"], row.get("entry") or "", row["scenario"]
+        named = " ".join(key[:2]).strip()
+        if not (meant := [model for model in models if (str(model.file), model.entry) == key[:2]]):
             raise ValueError(f"{path}: {named}: no such model was read")
+        if key in seen:
+            raise ValueError(f"{path}: {named} has two rows in the scenario {key[2]}; leave out one of them")
+        seen.add(key)
         group = groups.setdefault(row["scenario"], Group(row["scenario"], frozenset(meant[0].words), frozenset()))
         method = row.get("method") or ""
         if row["role"] == UNLEARNED:

@@ -158,6 +158,14 @@ class Units:
     dof: int
 
 
+def averaging(group: OfModels) -> tuple[Matrix, OfModels]:
+    """Return the matrix float64 [groups, models] that turns numbers of models into means of groups, and the first model
+    of each group; ``group`` int [models]: the number of each model's group."""
+    groups, first = np.unique(group, return_index=True)
+    member = group == groups[:, None]
+    return member / member.sum(axis=1, keepdims=True), first
+
+
 def per_model(*, value: Matrix, weight: Matrix) -> PerModel:
     """Return the weighted mean over samples of ``value`` in [0, 1] for each model; ``value`` and ``weight`` float64
     [models, samples]."""

@@ -1,6 +1,9 @@
 """Means over models of means over samples, of losses in nats for example."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import astuple
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +34,7 @@ def difference(a: crossed.PerModel, b: crossed.PerModel) -> crossed.PerModel:
     return crossed.PerModel(a.value - b.value, a.influence - b.influence, a.imagined - b.imagined)
 
 
-def level(*, value: Matrix, rows: Mask, split: OfModels, block: OfModels, low: float = -math.inf) -> Estimate:
+def level(*, value: Matrix, rows: Mask, low: float = -math.inf, **places: OfModels | None) -> Estimate:
     """Return the mean over models of the mean of a value over samples; all models count equally.
 
     The interval is over samples, each of which counts once in all models together, and over models (`stats.crossed`).
@@ -42,10 +45,10 @@ def level(*, value: Matrix, rows: Mask, split: OfModels, block: OfModels, low: f
         The value of each sample in each model.
     rows : bool [models, samples]
         Which samples each model's mean is taken over. Models with fewer than two such samples are left out.
-    split, block : int [models]
-        The split and the block of each model; models that share both are repeats of one another.
     low : float
         The smallest possible value.
+    places : int [models]
+        The split and the block of each model and, if there are copies of originals, ``copied``, as in `mean`.
 
     Returns
     -------
@@ -57,7 +60,13 @@ def level(*, value: Matrix, rows: Mask, split: OfModels, block: OfModels, low: f
         return empty(n=0, note="no model has two samples in this role")
     columns = rows[enough].any(axis=0)
     statistic = per_model(value=value[np.ix_(enough, columns)], weight=rows[np.ix_(enough, columns)].astype(np.float64))
-    return mean(statistic, split=split[enough], block=block[enough], n=int(columns.sum()), bounds=(low, math.inf))
+    return mean(statistic, **of_some(places, enough), n=int(columns.sum()), bounds=(low, math.inf))
+
+
+def of_some(places: Mapping[str, OfModels | None], models: OfModels) -> dict[str, Any]:
+    """Return the ``places`` of some ``models`` bool [models]: a name → a number of each model, int [models], or None,
+    which stays."""
+    return {name: None if of_models is None else of_models[models] for name, of_models in places.items()}
 
 
 def mean(
@@ -65,6 +74,7 @@ def mean(
     *,
     split: OfModels,
     block: OfModels,
+    copied: OfModels | None = None,
     n: int,
     note: str = "",
     bounds: tuple[float, float] = (-math.inf, math.inf),
@@ -76,6 +86,9 @@ def mean(
     ----------
     split, block
         int [models]: the split and the block of each model; models that share both are repeats of one another.
+    copied
+        int [models]: the original of each model, if models are copies of several originals. Copies are not independent
+        of each other, so each original counts once, by the mean over its copies.
     n, note
         The number of samples, and a remark, which go into the result. With one model, the result's note also says that
         the interval covers samples only.
@@ -84,6 +97,10 @@ def mean(
     units
         The interval also holds for other blocks, such as pairs of splits.
     """
+    if copied is not None:
+        average, first = crossed.averaging(copied)
+        statistic = crossed.PerModel(*(average @ part for part in astuple(statistic)))
+        split, block = split[first], block[first]
     # ``number`` int64 [models]: one for each (block, split), because splits of different blocks may have equal numbers.
     (block_of_split, _), number = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     reading = crossed.mean([statistic], split=number.ravel(), unit=block_of_split if units else None)

@@ -25,7 +25,7 @@ def predicted(logits: Float[np.ndarray, "... classes"]) -> Int[np.ndarray, "..."
     return np.where(np.isnan(logits).any(axis=-1), NO_CLASS, logits.argmax(axis=-1))
 
 
-def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask | None = None) -> stats.Estimate:
+def rate(*, hit: Mask, rows: Mask, less: Mask | None = None, **places: OfModels | None) -> stats.Estimate:
     """Return the mean over models of the share of their samples that are a hit; all models count equally.
 
     The interval is over samples, each of which counts once in all models together, and over models (`stats.crossed`).
@@ -36,11 +36,11 @@ def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask 
         Which samples are a hit in each model.
     rows : bool [models, samples]
         Which samples each model's share is taken over. Models without any are left out.
-    split, block : int [models]
-        The split and the block of each model; models that share both are repeats of one another.
     less : bool [models, samples], optional
         Which samples are a hit in other models, whose rate is subtracted. The i-th of these models is compared with the
         i-th model of ``hit`` as a pair, on the same samples.
+    places : int [models]
+        The split and the block of each model and, if there are copies of originals, ``copied``, as in `levels.mean`.
 
     Returns
     -------
@@ -59,6 +59,5 @@ def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask 
         statistic = crossed.difference(statistic, crossed.per_model(value=less[used] * 1.0, weight=rows[used] * 1.0))
     lacking = int((~has_rows).sum())
     note = f"{lacking} of {len(has_rows)} models have no samples in this role" if lacking else ""
-    places = {"split": split[has_rows], "block": block[has_rows]}
     bounds = (0.0 if less is None else -1.0, 1.0)
-    return levels.mean(statistic, **places, n=int(columns.sum()), note=note, bounds=bounds)
+    return levels.mean(statistic, **levels.of_some(places, has_rows), n=int(columns.sum()), note=note, bounds=bounds)
