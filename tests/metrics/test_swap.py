@@ -158,7 +158,7 @@ def test_nan_scores_leave_empty_cells_but_keep_the_advantage():
 def test_the_limits_of_q_are_those_of_the_whole_band(errors):
     """The strongest adversary in sight need not have the highest upper limit, nor the highest lower one."""
     influence = np.repeat(np.diag(errors), 200, axis=1) / np.sqrt(200)
-    reading = crossed.Reading(np.array([0.5, -0.4]), influence, np.zeros((2, 2)), np.zeros((2, 2)), 0)
+    reading = crossed.Reading(np.array([0.5, -0.4]), influence, np.zeros((2, 2)))
     half = crossed.joint_half_widths(reading, rng=np.random.default_rng(0), draws=500)
     low, high = np.array([0.5, 0.4]) - half, np.array([0.5, 0.4]) + half
     assert high.argmax() == low.argmin()

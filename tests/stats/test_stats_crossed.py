@@ -3,17 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from scipy import special
-from unlearning_audit.stats import crossed
-from unlearning_audit.stats.crossed import PerModel, Reading
+from unlearning_audit.stats import crossed, levels
+from unlearning_audit.stats.crossed import Layer, PerModel, Reading
 
-from stat_cases import three
+from stat_cases import at_least, three
 
 
-def reading(value, influence, *, models=0.0, raw=None, dof=0):
-    """A reading of these numbers; models add nothing unless they are given."""
-    value, nothing = np.array(value, dtype=float), np.zeros((len(value), len(value)))
-    return Reading(value, np.array(influence, dtype=float), nothing + models, nothing + (raw or models), dof)
+def reading(value, influence, *, of_models=None, units=None):
+    """A reading of these numbers; the covariance between models is 0."""
+    nothing = np.zeros((len(value), len(value)))
+    return Reading(np.array(value, dtype=float), np.array(influence, dtype=float), nothing, of_models, units)
 
 
 #: Three models, two of the first split; two samples, no doubt about events that were never seen.
@@ -22,6 +23,8 @@ THREE = PerModel(
 )
 OTHER = PerModel(np.array([0.0, 4.0, 5.0]), np.zeros((3, 2)), np.zeros((3, 1)))
 SPLIT = np.array([4, 4, 7])
+#: Models that do not differ at all.
+FEW = Layer(np.zeros(1), np.zeros(1), 3)
 
 
 def test_a_difference_takes_away_the_slope_of_each_model():
@@ -47,16 +50,19 @@ def test_models_of_a_split_are_compared_with_their_mean():
 
 
 def test_models_without_repeats_are_compared_across_splits():
+    """Influences have the means .1 and -.1/3. Where no two splits share a sample, none of their squares is shared."""
     splits = crossed.combine([THREE], split=np.arange(3))
     np.testing.assert_allclose(splits.models, [[(9 + 1 + 16) / 2]])
-    np.testing.assert_allclose(splits.noise, [(0.08 + 0.16 + 0.1) / 3])
+    np.testing.assert_allclose(splits.noise, [(0.02 + (0.5**2 + 1.3**2 + 0.8**2) / 9) / 2])
+    apart = PerModel(THREE.value, 0.3 * np.eye(3), THREE.imagined)
+    np.testing.assert_allclose(crossed.combine([apart], split=np.arange(3)).noise, [0.09])
     assert splits.dof == 2
 
 
 def test_of_one_model_nothing_is_known_but_samples():
     still = PerModel(np.array([0.5]), np.zeros((1, 2)), np.zeros((1, 1)))
     numbers = crossed.mean([still], split=np.zeros(1))
-    assert (numbers.dof_models, numbers.covariance.tolist()) == (0, [[0.0]])
+    assert (numbers.of_models, numbers.covariance.tolist()) == (None, [[0.0]])
     (estimate,) = crossed.estimates(numbers, n=2, note="phi")
     assert three(estimate) == [0.5] * 3
     assert (estimate.n, estimate.note) == (2, f"phi; {crossed.ONE_MODEL}")
@@ -69,9 +75,11 @@ def test_a_reading_weighs_splits_and_takes_out_the_noise_of_samples():
     influence = share @ np.array([[0.1, 0.1], [0.1, -0.3]])
     np.testing.assert_allclose(numbers.influence[0, :2], influence, atol=1e-15)
     scale, left = 0.75**2 / 2 + 0.25**2, np.sqrt([1 - 0.2 / 2, 1])
-    np.testing.assert_allclose(numbers.raw, scale * np.array([[2.0, 4.0], [4.0, 8.0]]))
-    np.testing.assert_allclose(numbers.models, numbers.raw * np.outer(left, left))
-    assert numbers.dof_models == 1
+    np.testing.assert_allclose(numbers.models, scale * np.array([[2.0, 4.0], [4.0, 8.0]]) * np.outer(left, left))
+    sampled = (numbers.influence**2).sum(axis=1)
+    np.testing.assert_allclose(numbers.of_models.between, scale * np.array([2.0, 8.0]))
+    np.testing.assert_allclose(numbers.of_models.shared, [max(sampled[0] - scale * 0.2, 0), sampled[1]])
+    assert numbers.of_models.dof == 1
     imagined = share * [0.2, 0.5]
     alone, square = 0.12 * 0.75**2 + 0.1 * 0.25**2, imagined @ imagined
     shrinkage = (influence @ influence + square) / (alone + square)
@@ -97,7 +105,7 @@ def test_units_differ_by_more_than_their_samples_do_together():
 def test_models_that_differ_by_no_more_than_noise_add_nothing():
     part = PerModel(np.array([1.0, 1.2]), np.array([[1.0, -1.0], [-1.0, 1.0]]), np.zeros((2, 1)))
     numbers = crossed.mean([part], split=np.zeros(2))
-    np.testing.assert_allclose([numbers.raw, numbers.models], [[[0.02 / 2]], [[0.0]]])
+    assert (numbers.of_models.between.item(), numbers.models.item()) == (pytest.approx(0.02 / 2), 0)
 
 
 def test_imaginary_samples_average_out_as_real_ones_do_and_never_grow():
@@ -110,37 +118,49 @@ def test_imaginary_samples_average_out_as_real_ones_do_and_never_grow():
 
 
 def test_a_reading_of_some_numbers_keeps_their_order():
-    models = np.arange(9).reshape(3, 3)
-    units = crossed.Units(np.arange(3), np.arange(3, 6), 4)
-    subset = replace(reading([1, 2, 3], np.eye(3), models=models, dof=5), raw=models + 10, units=units).only([2, 0])
+    layers = [Layer(np.arange(3) + start, np.arange(3, 6) + start, dof) for start, dof in ((10, 5), (0, 4))]
+    whole = replace(reading([1, 2, 3], np.eye(3)), models=np.arange(9).reshape(3, 3), of_models=layers[0])
+    subset = replace(whole, units=layers[1]).only([2, 0])
     assert (subset.value.tolist(), subset.influence.tolist()) == ([3, 1], [[0, 0, 1], [1, 0, 0]])
-    assert (subset.models.tolist(), subset.raw.tolist()) == ([[8, 6], [2, 0]], [[18, 16], [12, 10]])
+    assert subset.models.tolist() == [[8, 6], [2, 0]]
+    assert (subset.of_models.between.tolist(), subset.of_models.shared.tolist()) == ([12, 10], [15, 13])
     assert (subset.units.between.tolist(), subset.units.shared.tolist()) == ([2, 0], [5, 3])
-    assert (subset.dof_models, subset.units.dof) == (5, 4)
+    assert (subset.of_models.dof, subset.units.dof) == (5, 4)
+    assert whole.only([1]).units is None
 
 
-def test_degrees_of_freedom_are_satterthwaite_s():
-    """Samples: A = .25 with 2A²/Σ⁴ of them; models: .5 of which .3 is left after the noise."""
-    parts = {"models": [[0.3, 0], [0, 0]], "raw": [[0.5, 0], [0, 0]]}
-    of = reading([0, 0], [[0.3, 0.4], [0, 0]], **parts, dof=4)
-    fourth = 0.3**4 + 0.4**4
-    np.testing.assert_allclose(of.dof, [0.55**2 / (fourth / 2 + 0.5**2 / 4), np.inf])
-    np.testing.assert_allclose(of.covariance, [[0.55, 0], [0, 0]])
-    alone = reading([0], [[0.3, 0.4]])
-    np.testing.assert_allclose(alone.dof, 2 * 0.25**2 / fourth)
-    np.testing.assert_allclose(crossed.half_widths(alone, p=0.95), special.stdtrit(alone.dof, 0.95) * 0.5)
-
-
-def test_half_widths_over_units_or_models_add_squared_half_widths_or_are_student_s_if_that_is_larger():
-    """Samples: 2 degrees of freedom; units and models: 1, whose quantile is that of Cauchy's distribution."""
+def test_half_widths_are_the_largest_over_samples_over_models_and_over_units():
+    """Samples: 4 degrees of freedom; models and units: 1, whose quantile is that of Cauchy's distribution."""
     influence, t, cauchy = np.full((2, 2), 0.3), special.stdtrit(4, 0.95), np.tan(0.45 * np.pi)
-    units = crossed.Units(between=np.array([0.04, 0.0]), shared=np.array([0.02, 0.02]), dof=1)
-    of = replace(reading([0, 0], influence, dof=3), units=units)
+    layer = Layer(between=np.array([0.04, 0.0]), shared=np.array([0.02, 0.02]), dof=1)
     both, alone = np.sqrt(t**2 * 0.02 + cauchy**2 * 0.04), t * np.sqrt(0.18)
     assert both > alone > t * np.sqrt(0.02)
-    np.testing.assert_allclose(crossed.half_widths(of, p=0.95), [both, alone])
-    of = reading([0], influence[:1], models=[[0.04]], raw=[[0.06]], dof=1)
-    np.testing.assert_allclose(crossed.half_widths(of, p=0.95), [np.sqrt(t**2 * 0.18 + cauchy**2 * 0.04)])
+    less = replace(layer, between=layer.between / 2)
+    for layers in ({"of_models": layer}, {"units": layer}, {"of_models": less, "units": layer}):
+        np.testing.assert_allclose(crossed.half_widths(reading([0, 0], influence, **layers), p=0.95), [both, alone])
+    np.testing.assert_allclose(crossed.half_widths(reading([0, 0], influence), p=0.95), [alone, alone])
+
+
+def level_of_two_splits(rng, swapped):
+    """A mean over two models of one split each, by 40 samples: of a number of each sample, or of the difference between
+    the 20 that one model forgot and the other did not see, and the others."""
+    value = rng.normal(size=40) + 0.4 * rng.normal(size=(2, 1)) + 0.5 * rng.normal(size=(2, 40))
+    first = np.arange(40) < 20
+    rows = np.array([first, ~first]) if swapped else np.ones((2, 40), bool)
+    parts = [levels.per_model(value=value, weight=side.astype(float)) for side in (rows, ~rows)[: 1 + swapped]]
+    number = levels.difference(*parts) if swapped else parts[0]
+    return levels.mean(number, split=np.arange(2), block=np.zeros(2, int), n=40)
+
+
+@pytest.mark.parametrize(("swapped", "deviation"), [(False, 0.33), (True, 0.11)])
+def test_two_splits_of_a_model_each_are_covered_and_not_by_saying_nothing(swapped, deviation):
+    """What splits share is no noise of single models; and a variance of which most is taken away again has still a
+    degree of freedom. ``deviation`` is that of the mean; Cauchy's quantile is 12.7."""
+    rng, audits = np.random.default_rng(4), 400
+    estimates = [level_of_two_splits(rng, swapped) for _ in range(audits)]
+    assert sum(e.low <= 0 <= e.high for e in estimates) / audits >= at_least(0.95, audits)
+    assert np.std([e.value for e in estimates]) == pytest.approx(deviation, rel=0.1)
+    assert np.median([e.high - e.low for e in estimates]) < 2 * 12.8 * 3 * deviation
 
 
 def test_joint_half_widths_lie_between_those_of_equal_and_of_independent_numbers():
@@ -168,7 +188,7 @@ def test_joint_half_widths_are_carried_over_to_student_s_t_and_never_below_those
 def test_estimates_of_rates_stay_between_their_ends():
     half = special.stdtrit(2.0, 0.975) * 0.5
     assert half > 1.5
-    estimates = crossed.estimates(reading([0.9, 0.1, 1.2, -0.4], 0.5 * np.eye(4), dof=3), n=7)
+    estimates = crossed.estimates(reading([0.9, 0.1, 1.2, -0.4], 0.5 * np.eye(4), of_models=FEW), n=7)
     assert [three(e) for e in estimates] == [[0.9, 0, 1], [0.1, 0, 1], [1, 0, 1], [0, 0, 1]]
     assert {(e.n, e.note) for e in estimates} == {(7, "")}
     narrow, wide = (

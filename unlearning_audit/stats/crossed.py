@@ -1,8 +1,8 @@
 """Intervals for means over models of means over samples, where many models share the samples.
 
 Samples vary (the same sample counts once, in all models together) and models vary (within their split). Both variances
-contain the noise of a single sample in a single model. It is subtracted once: V = V_samples + max(V_models − V_noise,
-0), after Cameron, Gelbach and Miller (2011).
+contain the noise of a single sample in a single model. It is subtracted once: V = V_samples + V_models − V_noise, at
+least V_samples, after Cameron, Gelbach and Miller (2011).
 """
 
 from __future__ import annotations
@@ -86,6 +86,25 @@ class Crossed:
 
 
 @dataclass(frozen=True)
+class Layer:
+    """The variance of a mean over replicates of one kind: models, or units (pairs of splits), which share nothing but
+    samples.
+
+    Parameters
+    ----------
+    between
+        float64 [statistics]: the variance of the mean that the spread of the replicates shows, with ``dof`` degrees of
+        freedom.
+    shared
+        float64 [statistics]: the variance that samples add because several replicates have them in common.
+    """
+
+    between: Float[np.ndarray, "statistics"]
+    shared: Float[np.ndarray, "statistics"]
+    dof: int
+
+
+@dataclass(frozen=True)
 class Reading:
     """Estimates of several statistics, with all that their joint interval needs.
 
@@ -98,64 +117,32 @@ class Reading:
         are added so that no variance is 0 by chance.
     models
         float64 [statistics, statistics]: the covariance from the choice of models, without the noise of samples.
-    raw
-        float64 [statistics, statistics]: the covariance ``models`` with the noise of samples.
-    dof_models
-        The degrees of freedom of ``models`` and ``raw``, 0 if there is one model.
+    of_models
+        How much the estimates vary over models; None if there is one model.
     units
-        The variance between units (pairs of splits), which may differ by more than their samples and models; None for a
-        single unit, and for intervals that hold for these units only.
+        How much they vary over units (pairs of splits), which may differ by more than their samples and models; None
+        for a single unit, and for intervals that hold for these units only.
     """
 
     value: Float[np.ndarray, "statistics"]
     influence: Float[np.ndarray, "statistics samples"]
     models: Float[np.ndarray, "statistics statistics"]
-    raw: Float[np.ndarray, "statistics statistics"]
-    dof_models: int
-    units: Units | None = None
+    of_models: Layer | None = None
+    units: Layer | None = None
 
     def only(self, numbers: list[int]) -> Reading:
         """Return the estimates of some of the statistics; ``numbers`` are their indices, in the order wanted."""
-        both = np.ix_(numbers, numbers)  # rows and columns of the covariances
-        units = self.units and Units(self.units.between[numbers], self.units.shared[numbers], self.units.dof)
-        value, influence = self.value[numbers], self.influence[numbers]
-        return Reading(value, influence, self.models[both], self.raw[both], self.dof_models, units)
+        layers = (
+            layer and Layer(layer.between[numbers], layer.shared[numbers], layer.dof)
+            for layer in (self.of_models, self.units)
+        )
+        models = self.models[np.ix_(numbers, numbers)]  # rows and columns of the covariances
+        return Reading(self.value[numbers], self.influence[numbers], models, *layers)
 
     @property
     def covariance(self) -> Float[np.ndarray, "statistics statistics"]:
         """Return the covariance of the estimates over samples and models, float64 [statistics, statistics]."""
         return np.asarray(self.influence @ self.influence.T + self.models)
-
-    @property
-    def dof(self) -> Float[np.ndarray, "statistics"]:
-        """Return Satterthwaite's degrees of freedom of each variance, float64 [statistics]; inf for a variance of 0.
-
-        The degrees of freedom of the variance over models are those of ``raw``, from which it is computed.
-        """
-        of_samples = (self.influence**2).sum(axis=1)
-        squares_by_dof = of_samples**2 / stats.squares_dof(self.influence)
-        if self.dof_models:
-            squares_by_dof = squares_by_dof + np.diag(self.raw) ** 2 / self.dof_models
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(squares_by_dof > 0, np.diag(self.covariance) ** 2 / squares_by_dof, np.inf)
-
-
-@dataclass(frozen=True)
-class Units:
-    """The variance of a mean over units, which share nothing but samples (pairs of splits).
-
-    Parameters
-    ----------
-    between
-        float64 [statistics]: the variance of the mean that the spread of the units shows, with ``dof`` degrees of
-        freedom.
-    shared
-        float64 [statistics]: the variance that samples add because several units have them in common.
-    """
-
-    between: Float[np.ndarray, "statistics"]
-    shared: Float[np.ndarray, "statistics"]
-    dof: int
 
 
 def averaging(group: OfModels) -> tuple[Matrix, OfModels]:
@@ -222,8 +209,8 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
         deviations.append(statistic.value - value[group] if within else value - value.mean())
         # Models also differ by the noise of single samples in single models. Its part of the variance between models
         # is computed in the same way from the influences of samples.
-        centred = statistic.influence - influence[group] if within else influence
-        noise.append((centred**2).sum() / (dof if within else len(count)))
+        centred = statistic.influence - (influence[group] if within else influence.mean(axis=0))
+        noise.append((centred**2).sum() / max(dof, 1))
     deviation = np.array(deviations)
     models = deviation @ deviation.T / dof if dof else np.zeros((len(values), len(values)))
     return Crossed(
@@ -256,11 +243,14 @@ def weighted_mean(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | Non
     variance = np.diag(crossed.models)
     with np.errstate(divide="ignore", invalid="ignore"):
         # How much of each standard deviation between models is not noise of samples. The influences of samples contain
-        # this noise already, so the covariance between models is reduced. Its degrees of freedom are those of ``raw``.
+        # this noise already, so the covariance between models is reduced.
         beyond = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
-    raw = crossed.models * (share**2 / crossed.count).sum()
+    scale = (share**2 / crossed.count).sum()  # from the variance of one model to that of the mean
+    shared = np.maximum((influence**2).sum(axis=1) - crossed.noise * scale, 0.0)
+    of_models = Layer(variance * scale, shared, crossed.dof) if crossed.dof else None
     units = None if unit is None else _units(crossed, share, unit)
-    return Reading(crossed.value @ share, influence, raw * beyond[:, None] * beyond, raw, crossed.dof, units)
+    models = crossed.models * scale * beyond[:, None] * beyond
+    return Reading(crossed.value @ share, influence, models, of_models, units)
 
 
 def mean(
@@ -287,7 +277,7 @@ def mean(
     return weighted_mean(reduced, share=reduced.count / reduced.count.sum() if share is None else share, unit=unit)
 
 
-def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | None:
+def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Layer | None:
     """Return the variance of a mean over units (parts of the study that share nothing but samples), estimated from how
     much units differ; None for a single unit.
 
@@ -313,7 +303,7 @@ def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | Non
     # Σ over every two different units of the product of a sample's influences on them.
     common = (influence.sum(axis=1) ** 2).sum(axis=1) - (influence**2).sum(axis=(1, 2))
     scale = count * (count - 1)
-    return Units((deviation**2).sum(axis=1) / scale, np.maximum(common, 0.0) / scale, count - 1)
+    return Layer((deviation**2).sum(axis=1) / scale, np.maximum(common, 0.0) / scale, count - 1)
 
 
 def with_imagined(
@@ -355,10 +345,10 @@ def with_imagined(
 def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[np.ndarray, "statistics"]:
     """Return the half-width of each statistic's own interval, float64 [statistics].
 
-    The larger of two half-widths is taken. The first uses Satterthwaite's degrees of freedom. The second is the root of
-    a sum of squared half-widths: over samples, and over units or, where units are unknown, over models. Where models
-    are unknown, too, the first half-width is taken. The sum holds its level for every ratio of the variances (Banerjee
-    1960).
+    It is the largest of up to three: over samples, over samples and models, and over samples and units. The latter two
+    are roots of a sum of squared half-widths, each with the quantile of its own degrees of freedom: of the variance
+    that samples add, and of the variance that models or units show. The sum holds its level for every ratio of the
+    variances (Banerjee 1960). `stats.paired` computes intervals of distances in the same way.
 
     Parameters
     ----------
@@ -367,16 +357,12 @@ def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[
     p
         The interval misses the truth with probability 1 − ``p`` on either side.
     """
-    square = stats.t_quantile(p=p, dof=reading.dof) ** 2 * np.diag(reading.covariance)
     # 1e9 degrees of freedom stand for inf, where no influence differs from 0.
     of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2
-    if reading.units is not None:
-        of_units = stats.t_quantile(p=p, dof=reading.units.dof) ** 2
-        square = np.maximum(square, of_samples * reading.units.shared + of_units * reading.units.between)
-    elif reading.dof_models:
-        of_models = stats.t_quantile(p=p, dof=reading.dof_models) ** 2
-        sampled = (reading.influence**2).sum(axis=1)
-        square = np.maximum(square, of_samples * sampled + of_models * np.diag(reading.models))
+    square = of_samples * (reading.influence**2).sum(axis=1)
+    for layer in filter(None, (reading.of_models, reading.units)):
+        of_layer = stats.t_quantile(p=p, dof=layer.dof) ** 2 * layer.between
+        square = np.maximum(square, of_samples * layer.shared + of_layer)
     return np.asarray(np.sqrt(square))
 
 
@@ -432,4 +418,4 @@ def estimates(
 
 def annotated(reading: Reading, note: str) -> str:
     """Return ``note``, with a remark if there is only one model, so that the interval does not cover models."""
-    return "; ".join(filter(None, [note, "" if reading.dof_models else ONE_MODEL]))
+    return "; ".join(filter(None, [note, ONE_MODEL if reading.of_models is None else ""]))
