@@ -146,6 +146,8 @@ def test_names_stand_before_quantities_only_where_the_file_is_called_otherwise()
     result = renamed(record, "my_tail", "a")
     assert (result.name, result.label, result.columns[0].head) == ("my_tail.gap", "Gap (my tail)", "gap (my tail)")
     assert (result.comparisons[0].name, result.comparisons[0].per_model) == ("gap (my tail)", "my_tail.of_seed")
+    (bare,) = renamed(Quantity("mean_gap", columns=(Column(1),)), "my_tail", "a").columns
+    assert bare.head == "mean gap (my tail)"
 
 
 def test_a_file_without_options_and_labels_has_none(tmp_path):

@@ -115,3 +115,6 @@ def test_single_samples_are_read_from_shadow_models_only(tmp_path):
     assert len(dots) == 3 * samples.SAMPLES
     medians = [line.get_ydata()[0] for line in dots if line.get_color() == style.INK]
     assert medians == sorted(medians)
+    targets = {name: paths if name == "data" else paths[:1] for name, paths in files.items()}
+    drawing = figure("samples", [{**case("s", "scrub", protocol="ruli"), "files": targets}], [])
+    assert [text.get_text() for text in drawing.axes[0].texts] == ["no shadow models"]

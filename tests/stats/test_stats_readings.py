@@ -124,10 +124,10 @@ def test_balanced_accuracy_is_half_of_the_advantage_above_one_half():
 
 def test_the_lower_limit_makes_room_for_the_optimism():
     tpr = readings.Tpr(None, 0.2, "one threshold")
-    estimate = tpr.annotated(stats.Estimate(0.5, 0.3, 0.7, 9, "one model"))
+    estimate = tpr.corrected(stats.Estimate(0.5, 0.3, 0.7, 9, "one model"))
     assert three(estimate) == pytest.approx([0.5, 0.1, 0.7])
     assert estimate.note == "one model; one threshold"
-    assert tpr.annotated(stats.Estimate(0.5, 0.1, 0.7, 9)) == stats.Estimate(0.5, 0.0, 0.7, 9, "one threshold")
+    assert tpr.corrected(stats.Estimate(0.5, 0.1, 0.7, 9)) == stats.Estimate(0.5, 0.0, 0.7, 9, "one threshold")
     notes = [readings._optimism_note(optimism, 40.4) for optimism in (-0.2, 0.00499, 0.005)]
     assert notes == ["", "", "reads about 0.005 high, because 40 negatives set the threshold"]
 

@@ -18,8 +18,8 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
-    """Return as the score the signed distance to the boundary of a support vector machine that sees the confidence p_y,
-    positive for members. The decision is whether the score exceeds 0.
+    """Return as the score the decision function of a support vector machine that sees the confidence p_y, positive for
+    members. The decision is whether the score exceeds 0.
 
     The published code fits on retain and test samples of the audited model itself. This adversary has only shadow
     models, and takes equally many members and non-members from them.
@@ -43,7 +43,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     count = min(options.rows, *map(len, kinds))
     drawn = np.concatenate([rng.permutation(kind)[:count] for kind in kinds])  # members first
     model = SVC(C=options.c, gamma=1.0, kernel="rbf").fit(drawn[:, None], np.arange(2 * count) < count)
-    # On [0, 1] the decision function equals a polynomial of degree 40 to 1e-12: 41 evaluations instead of one per row.
+    # On [0, 1] the decision function is a polynomial of degree 40, to rounding: 41 evaluations instead of one per row.
     distance = Chebyshev.interpolate(lambda p: model.decision_function(p[:, None]), 40, domain=[0, 1])
     value = signals.per_model(lambda z, label: distance(confidence(z, label)), logits, y)
     return value, value > 0

@@ -33,7 +33,7 @@ DISAGREE = (
 )
 #: Reasons why a number gives no distance, and remarks on how one was computed.
 UNVARIED = "rests on one model without effects of its samples, so its uncertainty is unknown"
-LONE = "only one model was audited: its variance is taken from retrained models"
+LONE = "only one model of each split was audited: its variance is taken from retrained models"
 GIVEN = "given that retrained models have a standard deviation of"
 #: Text before the p-value of an exact test, which the verdict corrects.
 EXACT = "exact test of the coins alone, not corrected for methods and metrics: p ="
@@ -254,10 +254,9 @@ class Read:
     @property
     def _note(self) -> str:
         """Return the remarks on the distance, joined by semicolons; "" if there are none."""
-        design, models = self.numbers.design, len(self.contrast.audited.unit)
-        one_in_each_split = models == design.units * design.splits
+        alone = not (self.contrast.paired or self.contrast.audited.repeats)
         remarks = (
-            self.spread_note or (LONE if one_in_each_split and not self.contrast.paired else ""), self.saturated,
+            self.spread_note or (LONE if alone else ""), self.saturated,
             f"{EXACT} {self.together.p.min():.2g}" if self.exact else "", self.numbers.note,
             DISAGREE if self.disagree else "", UNSURE if self._loss_may_be_chance else "",
         )  # fmt: skip

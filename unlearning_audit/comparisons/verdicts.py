@@ -323,6 +323,8 @@ def _distance_rows(method: str, judged: dict[str, _Judged]) -> list[dict[str, An
     """Return a row of the table of distances for each metric by which ``method`` has a distance, with columns that
     compare the method with doing nothing as well (`_beside_none`).
 
+    `evaluation.verdicts.DISTANCES` explains the columns.
+
     Parameters
     ----------
     judged

@@ -73,10 +73,10 @@ def score_answers(
     score: Callable[[str, str], tuple[float, ...]],
     numbers: int,
 ) -> np.ndarray:
-    """Return the scores of each answer against the text of its sample, float64 [models, samples, numbers]; NaN where a
-    model was not queried.
+    """Return the scores of each answer against the scored text of its sample, float64 [models, samples, numbers]; NaN
+    where a model was not queried. Tokens that are not scored, such as those of a question, are left out of the text.
 
-    ``score(text of the sample, text of the answer)`` returns as many numbers as ``numbers`` says.
+    ``score(scored text of the sample, text of the answer)`` returns as many numbers as ``numbers`` says.
 
     Parameters
     ----------

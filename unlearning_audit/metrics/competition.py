@@ -110,7 +110,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "forgetting_quality_over_null" (F/F₀) and "klom" → a value for each group of models, which a jackknife
     leaves out together, and the influence of every forgotten sample on it.
 
-    A number is missing if there are too few models or samples for it. {} for imported models that cannot be compared
+    A number is left out if there are too few models or samples for it. {} for imported models that cannot be compared
     with retrained ones.
     """
     forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))

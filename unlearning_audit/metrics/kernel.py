@@ -71,8 +71,11 @@ def evaluate(
 
     ``kernel_p`` is exact for any number of models. Of the models of one original, it compares one. The interval of
     ``kernel_nearer`` is a jackknife over as many groups as the smallest population has models. Leaving a group out
-    removes its models from all populations together, because an unlearned model stems from an original. The one-sided
-    p-value kernel_nearer_p is Student's.
+    removes its models from all populations together, because an unlearned model stems from an original.
+
+    ``kernel_nearer`` is (MMD²(unlearned, original) − MMD²(unlearned, retrained))/MMD²(retrained, original): 1 for
+    models like retrained ones, −1 for models like originals. ``kernel_nearer_p`` is Student's p-value of the hypothesis
+    that it is at most 0.
 
     Parameters
     ----------

@@ -92,8 +92,8 @@ DECIDES = {
 
 
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
-    """Return "right_guesses" → the share of right guesses on the canaries, with exact p-values, and "tail_advantage" →
-    the tail advantage of attacks (`swap.advantages`), of the target models.
+    """Return numbers of the target models: "right_guesses" → the share of right guesses on the canaries, with exact
+    p-values, and "tail_advantage" → the tail advantage of attacks (`swap.advantages`).
 
     {} for models without canaries, whose verdicts rest on other metrics, and for imported models with scores that are
     NaN.

@@ -457,7 +457,7 @@ def tpr(game: _game.Game, score: np.ndarray, fpr: float) -> Estimate:
     found = tpr_at(score, game.forget, game.heldout, fpr=fpr)
     if isinstance(found, str):  # the reason why there is no TPR
         return empty(n=len(game.columns), note=found)
-    return found.annotated(_game.estimates(game, [found.of_models])[0])
+    return found.corrected(_game.estimates(game, [found.of_models])[0])
 
 
 def _magnitude(reading: crossed.Reading, half_width: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

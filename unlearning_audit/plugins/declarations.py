@@ -213,19 +213,23 @@ def name_in_study(quantity: str, key: str, file: str) -> str:
 def renamed(quantity: Quantity, key: str, file: str) -> Quantity:
     """Return the declaration of a ``quantity`` under its name in the study's tables (`name_in_study`).
 
-    If the quantity's name there differs from its own, its labels and heads of columns also state ``key``, so that two
-    metrics of one file can be distinguished.
+    If the quantity's name there differs from its own, its label, its heads of columns and its names of comparisons also
+    state ``key``, so that two metrics of one file can be distinguished, and ``printed`` is left out.
 
     Parameters
     ----------
     key
-        The study's name of the metric in ``file`` (its stem).
+        The study's name of the metric.
+    file
+        The stem of the metric's file.
     """
     name = name_in_study(quantity.name, key, file)
     if name == quantity.name or (not quantity.name and key == file):
         return replace(quantity, name=name)
     mark = f" ({key.replace('_', ' ')})"
-    columns = tuple(replace(column, head=f"{column.head or quantity.label}{mark}") for column in quantity.columns)
+    columns = tuple(
+        replace(column, head=f"{column.head or quantity.display_name}{mark}") for column in quantity.columns
+    )
     # ``per_model`` names another quantity of the same file, or is "".
     comparisons = tuple(
         replace(use, name=use.name + mark, per_model=use.per_model and name_in_study(use.per_model, key, file))

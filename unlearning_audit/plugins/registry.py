@@ -311,7 +311,11 @@ class _Uncached(SourceFileLoader):
 @functools.cache
 def _load(kind: str, path: Path, stamp: int) -> Module:
     """Import and check a user's file. ``stamp``, its time of modification, makes an edited file a new entry of the
-    cache."""
+    cache.
+
+    Raises ValueError for a file that is not Python or lacks what its kind defines, and PluginError if its code fails as
+    it is imported.
+    """
     module_name = f"unlearning_user_{kind}_{path.stem}"
     loader = _Uncached(module_name, str(path))
     spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)

@@ -117,9 +117,10 @@ def _with_models(path: Path, file: Path, least_axes: int) -> tuple[np.ndarray, n
 def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
     """Read keep.npy, the file ``path``, as a mask, bool [samples] or [models, samples].
 
-    If the file holds the numbers of the samples that one model was trained on, they become a mask over all samples. The
-    number of all samples is then taken from ``value``, the logits or scores: it is the larger of its first two
-    dimensions, one of which may be models. Raises ValueError for other content.
+    Numbers that are all 0 or 1 are a mask, too. If the file holds the numbers of the samples that one model was trained
+    on, they become a mask over all samples. The number of all samples is then taken from ``value``, the logits or
+    scores: it is the larger of its first two dimensions, one of which may be models. Raises ValueError for other
+    content.
     """
     try:
         return _arrays.load(path, "b")

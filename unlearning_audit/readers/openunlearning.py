@@ -355,9 +355,9 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
 
 
 def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
-    """Compare the aggregates that a log prints with the same aggregates computed from its own metrics: model_utility,
-    and privleak if it was computed as if the AUC of the retrained model were .5. All printed aggregates are kept in
-    ``model.raw``, because other ones need the log of a retrained model.
+    """Compare the aggregates that a log prints with the same aggregates computed from the other numbers that it prints:
+    model_utility, and privleak if it was computed as if the AUC of the retrained model were .5. All printed aggregates
+    are kept in ``model.raw``, because other ones need the log of a retrained model.
 
     ``log``: metric → its entry, whose "agg_value" is the printed number.
     """

@@ -39,7 +39,8 @@ def _model(path: Path, root: Path) -> Model:
     """Return the model of a target's folder, in which the log ``path`` lies, with the values of all logs of attacks and
     of answers there; a log that is missing is skipped."""
     folder = path.parent
-    # If the user named the target's folder itself, its parent is the folder of the run.
+    # The names of folders below ``root`` and above the target's folder are read. If the user named the target's folder
+    # itself, its parent, the folder of the run, takes the place of ``root``.
     hints = _words.model_of_path(folder, folder.parent if folder == root else root)
     words = tuple(word for word in hints.words if word not in folder.name.split("_"))  # the target is the task
     model = replace(hints, file=path, words=words, task=folder.name)

@@ -26,7 +26,8 @@ def mean(parts: Sequence[Distances]) -> Distances:
     Returns
     -------
     Distances
-        K numbers. Units and samples of its design are those of all audits together.
+        K numbers. Units and samples of its design are those of all audits together; splits and models are means over
+        audits.
     """
     count = len(parts)
     units, splits, models, samples = np.transpose([astuple(audit.design) for audit in parts])

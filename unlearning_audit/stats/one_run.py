@@ -140,7 +140,7 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     Parameters
     ----------
     guesses : Guesses
-        How many guesses of how many pairs are right.
+        r is ``pairs``, W is ``right``, and m is ``pairs`` and ``ties`` together.
     delta : float
         δ, from 0 to 1.
 

@@ -58,7 +58,8 @@ def tprs(test: MembershipTest, *, fpr: tuple[float, ...]) -> dict[float, stats.E
     """Return the TPR of a test at each ``fpr``, by FPR: the mean over targets, or NaN with the reason.
 
     Targets without positive or without negative samples are left out. If one target cannot resolve an FPR but all
-    together can, one threshold is used for all of them (by `tpr_at`).
+    together can, one threshold is used for all of them (by `tpr_at`). The lower limit is reduced by the optimism of the
+    TPR (`Tpr.corrected`).
     """
     usable = _usable_targets(test)
     if isinstance(usable, str):  # the reason why there is no usable target
@@ -71,7 +72,7 @@ def tprs(test: MembershipTest, *, fpr: tuple[float, ...]) -> dict[float, stats.E
             estimates[rate] = stats.empty(n=n, note=tpr)
         else:
             # [0]: the mean of the one statistic
-            estimates[rate] = tpr.annotated(_over_models([tpr.of_models], n, unit)[0])
+            estimates[rate] = tpr.corrected(_over_models([tpr.of_models], n, unit)[0])
     return estimates
 
 
@@ -145,7 +146,7 @@ class Tpr:
     optimism: float
     note: str
 
-    def annotated(self, mean: stats.Estimate) -> stats.Estimate:
+    def corrected(self, mean: stats.Estimate) -> stats.Estimate:
         """Return the ``mean`` TPR over models with the note, and with the optimism subtracted from its lower limit."""
         note = "; ".join(filter(None, (mean.note, self.note)))
         return replace(mean, low=max(mean.low - self.optimism, 0.0), note=note)

@@ -21,13 +21,13 @@ KINDS = {"forgotten": style.FORGET, "held out, after unlearning": style.HELDOUT,
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw a panel for each method, all with the same samples: for each sample, the median and the middle 80 % of phi
-    (confidence in the label) over models, for each of three kinds of models: those that forgot the sample, and those
-    from which it was held out, after and before unlearning.
+    """Draw a panel for each method, those of one scenario with the same samples: for each sample, the median and the
+    middle 80 % of phi (confidence in the label) over models, for each of three kinds of models: those that forgot the
+    sample, and those from which it was held out, after and before unlearning.
 
-    Samples for which one of the kinds has no model are left out. A method without logits has a word in its panel. Each
-    panel shows the samples in the order of the median before unlearning. The figure's label names the method after
-    which most samples stand out, and counts these samples.
+    Samples for which one of the kinds has no model are left out. A method without logits or without shadow models has
+    these words in its panel. Each panel shows the samples in the order of the median before unlearning. The figure's
+    label names the method after which most samples stand out, and counts these samples.
     """
     places = lookup.places(numbers.cases)
     panels = [(where, *found) for where in places for found in numbers.by_method(where).items()]
@@ -36,9 +36,10 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     for axis, (where, name, case) in zip(axes, panels, strict=True):
         axis.set(title=lookup.named(where, name, places), xticks=[])
         # For each sample, phi in models that forgot it, and held out after and before unlearning.
-        samples = [phi for phi in numbers.read_files(case, values) or [] if all(map(len, phi))]
+        found = numbers.read_files(case, values)
+        samples = [phi for phi in found or [] if all(map(len, phi))]
         if not samples:
-            style.nothing(axis, numbers.lost(case) or "no logits")
+            style.nothing(axis, numbers.lost(case) or ("no logits" if found is None else "no shadow models"))
             continue
         _panel(axis, sorted(samples, key=lambda phi: np.median(phi[-1])))  # by phi before unlearning, which is last
         if name not in naming.BASELINES:
