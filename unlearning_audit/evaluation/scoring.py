@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.shadow import Score, Shadow, known_mask, needs
 from unlearning_audit.plugins import registry
@@ -204,32 +203,13 @@ def score_by_own_rows(
             alone = np.arange(len(evaluation.target)) == model
             learned = np.flatnonzero(member[number] | test)  # the rows from which the attack learns
             logits, y = evaluation.outputs(files).stacked(alone, learned), evaluation.labels_of(alone)[..., learned]
-            values = read_signals(evaluation, module, files, alone, learned)
+            values = {name: evaluation.signal(name, files, alone, learned) for name in needs(module)}
             # [None]: the one model, as masks are [models, rows]
             inside, outside = (mask[learned][None] & known_mask(values) for mask in (member[number], test))
             shadow = Shadow(logits, y, inside, outside, signals=values)
             rng = generator(seed, "attack", name, form, number)
             columns = score_form(evaluation, name, form, module, settings, shadow, rng, models=alone)
             yield {**columns, "model": columns["model"] + np.int32(number)}
-
-
-def read_signals(
-    evaluation: Evaluation, module: Module, files: list[str], models: np.ndarray, rows: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Return the signals that an attack reads besides logits: name → float64 [models, rows, …].
-
-    Parameters
-    ----------
-    module
-        The attack's file.
-    files
-        The files of the models' logits.
-    models
-        bool [models]: the chosen models.
-    rows
-        int64 [rows]: the chosen samples.
-    """
-    return {name: evaluation.signal(name, files, models, rows) for name in needs(module)}
 
 
 def score_form(
@@ -267,16 +247,27 @@ def score_form(
     Raises
     ------
     PluginError
-        If the attack fails or returns values that are not finite.
+        If the attack fails or returns scores that are not finite. The message then names the signal that is wholly NaN
+        for one of the samples, or else the attack.
     """
     membership, files = evaluation.membership[models], evaluation.unlearned_files
     rows = np.flatnonzero(membership.queries.any(0))
     logits, y = evaluation.outputs(files).stacked(models, rows), evaluation.labels_of(models)[..., rows]
-    values = read_signals(evaluation, module, files, models, rows)
+    values = {signal: evaluation.signal(signal, files, models, rows) for signal in needs(module)}
     score, decision = call_score(module, logits, y, shadow, settings, rng, **values)
     asked = model, column = np.nonzero(membership.queries[:, rows])  # what attacks are asked about each model
-    read = {signal: value[asked] for signal, value in values.items()}
-    return _score_table(name, form, membership, model, rows[column], score[asked], decision[asked], read)
+    if not np.isfinite(score[asked]).all():
+        for signal, value in values.items():
+            if np.isnan(value[asked]).all(axis=tuple(range(1, value.ndim - 1))).any():
+                raise PluginError(f"signal {signal!r} is NaN for samples that attack {name!r} ({form}) scores; mend it")
+        raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
+    place = model, rows[column]  # positions in masks [models, samples]
+    role = np.where(membership.forget[place], "forget", np.where(membership.train[place], "retain", "heldout"))
+    return {
+        "attack": np.full(len(model), name), "form": np.full(len(model), form), "model": model.astype(np.int32),
+        "index": rows[column].astype(np.int32), "role": role, "score": score[asked].astype(np.float64),
+        "decision": decision[asked],
+    }  # fmt: skip
 
 
 def call_score(
@@ -322,49 +313,3 @@ def call_score(
             if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
                 raise PluginError(f"{file}: score {demand}, its {name} is {type_of(array)}")
     return returned
-
-
-def _score_table(
-    name: str,
-    form: str,
-    membership: Membership,
-    model: np.ndarray,
-    index: np.ndarray,
-    value: np.ndarray,
-    decision: np.ndarray,
-    read: dict[str, np.ndarray],
-) -> dict[str, np.ndarray]:
-    """Return the columns of the table of scores: attack, form, model, index, role, score and decision.
-
-    Parameters
-    ----------
-    name, form
-        The attack and its form, which are repeated on each row.
-    membership
-        The memberships of the scored models, which give the role of a sample.
-    model
-        int [rows]: the number of the model among the scored models.
-    index
-        int [rows]: the number of the sample.
-    value, decision
-        [rows]: the scores and decisions that the attack returned.
-    read
-        Signal → [rows, …]: the values that the attack read.
-
-    Raises
-    ------
-    PluginError
-        For scores that are not finite. The message names the signal that is wholly NaN for one of the samples, or else
-        the attack.
-    """
-    place = model, index  # positions in masks [models, samples]
-    role = np.where(membership.forget[place], "forget", np.where(membership.train[place], "retain", "heldout"))
-    if not np.isfinite(value).all():
-        for signal, values in read.items():
-            if np.isnan(values).all(axis=tuple(range(1, values.ndim))).any():
-                raise PluginError(f"signal {signal!r} is NaN for samples that attack {name!r} ({form}) scores; mend it")
-        raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
-    return {
-        "attack": np.full(len(model), name), "form": np.full(len(model), form), "model": model.astype(np.int32),
-        "index": index.astype(np.int32), "role": role, "score": value.astype(np.float64), "decision": decision,
-    }  # fmt: skip
