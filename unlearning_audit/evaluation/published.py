@@ -6,7 +6,6 @@ numbers float64 [columns, models, samples], NaN where a model has no value for a
 """
 
 import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.stored import Stored
-from unlearning_audit.store.files import Check
+from unlearning_audit.store.files import Check, names_in_archive
 
 #: The file's name in the folder of a population.
 FILE = "published.npz"
@@ -122,8 +121,4 @@ class Published(Stored):
 
 def is_published(path: str | Path) -> bool:
     """Return whether a file in the place of logits contains published scores; False for files that cannot be read."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return "readings.npy" in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
-        return False
+    return "readings.npy" in names_in_archive(path)

@@ -1,6 +1,5 @@
 """Margins of many models by epoch, as EasyDUB's reproduce.py writes them, with the KLOM that it prints."""
 
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.readers._model import Agreement, Model
-from unlearning_audit.store.files import reason
+from unlearning_audit.store.files import names_in_archive, reason
 
 PARTS = ("retain", "forget", "val")
 #: Margins are clipped to ±CLIP; histograms have BINS bins; an empty bin of the oracles counts as if it had the
@@ -20,11 +19,7 @@ PRINTED: dict[str, Any] = {"mean": np.mean, "p95": lambda x: np.percentile(x, 95
 
 def is_archive(path: Path) -> bool:
     """Return whether a file is an archive of decision margins, judged by the names of its arrays."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {f"margins_{part}.npy" for part in PARTS} <= set(archive.namelist())
-    except (OSError, zipfile.BadZipFile):
-        return False
+    return {f"margins_{part}.npy" for part in PARTS} <= names_in_archive(path)
 
 
 def archive(path: Path) -> dict[str, np.ndarray]:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -103,6 +104,15 @@ def sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file's content, hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def names_in_archive(path: str | Path) -> set[str]:
+    """Return the names of the files in a zip archive, such as an .npz; none for a file that cannot be read as one."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return set(archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return set()
 
 
 def write_arrays(path: str | Path, **arrays: np.ndarray) -> None:

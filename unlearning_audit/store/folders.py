@@ -23,7 +23,10 @@ def digest(folder: Path) -> str:
     A file whose size, times and inode are as in the file of known hashes (`CONTENTS`) is not read again; new hashes are
     added to that file. Two files of equal size and date that were exchanged are read again, as their inodes changed.
     """
-    cache, key = _known_hashes(), str(folder.resolve())
+    cache: dict[str, dict[str, list[Any]]] = {}  # folder → file → size, times, inode and hash
+    with suppress(OSError, ValueError):  # there may be no such file yet
+        cache |= json.loads(CONTENTS.read_text())
+    key = str(folder.resolve())
     before, now = cache.get(key, {}), {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name, status = str(path.relative_to(folder)), path.stat()
@@ -50,11 +53,3 @@ def refuse_changes(contents: dict[str, str]) -> None:
     for path, expected in contents.items():
         if Path(path).exists() and content_digest(Path(path)) != expected:
             raise ValueError(f"{path}: this file has changed since the run began; start the run again")
-
-
-def _known_hashes() -> dict[str, dict[str, list[Any]]]:
-    """Read the known hashes: folder → file → size, times, inode and hash. {} if there is no such file."""
-    cache: dict[str, dict[str, list[Any]]] = {}
-    with suppress(OSError, ValueError):
-        cache |= json.loads(CONTENTS.read_text())
-    return cache

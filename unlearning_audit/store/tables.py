@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -138,13 +138,7 @@ def cell_of(value: object) -> str:
 def write_rows(path: str | Path, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
     """Write one line of csv for each row, column → value, with these ``columns``; a value that a row lacks is an empty
     cell. Numbers are in full (round-trip) precision, NaN is an empty cell, and no cell is a formula."""
-    lines = ([cell_of(row.get(column, "")) for column in columns] for row in rows)
-    write_lines(path, map(inert, columns), lines)
-
-
-def write_lines(path: str | Path, header: Iterable[str], lines: Iterable[list[str]]) -> None:
-    """Write csv: a line of column names (``header``), and the ``lines``, each the texts of its cells."""
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(lines)
+        writer.writerow(map(inert, columns))
+        writer.writerows([cell_of(row.get(column, "")) for column in columns] for row in rows)
