@@ -82,13 +82,12 @@ class Campaign:
         stack.information = {}  # keeps the Fisher information of the models, which several trials of a method may need
         stack.load(trained)
         stack.seeds = membership.unlearning_seeds()
-        self.pairs, self.stacks = [], []  # of each pair: its memberships, and its models
-        for block in np.unique(membership.block):  # the models of a pair have the number of one block
-            models = np.flatnonzero(membership.block == block)
-            self.pairs.append(membership[models])
-            self.stacks.append(stack.take(models))
+        # The models of each pair, which have the number of one block.
+        models_of = [np.flatnonzero(membership.block == block) for block in np.unique(membership.block)]
+        self.pairs = [membership[models] for models in models_of]
+        self.stacks = [stack.take(models) for models in models_of]
         self.splits = [self._written(of_pair, "membership", pair) for pair, of_pair in enumerate(self.pairs)]
-        self.originals, self.retrained = (self._split_by_pair(path, membership) for path in (originals, retrained))
+        self.originals, self.retrained = (self._split_by_pair(path, models_of) for path in (originals, retrained))
         # For each setting of the method: one file of logits per pair that it has unlearned, and the seconds it took.
         self.unlearned: dict[int, list[str]] = {}
         self.seconds: dict[int, float] = {}
@@ -227,14 +226,12 @@ class Campaign:
         evaluation.sets = {"paper": self.settings["paper_set"], "adaptive": self.settings["adaptive_set"]}
         return evaluation
 
-    def _split_by_pair(self, path: str, membership: Membership) -> list[str]:
+    def _split_by_pair(self, path: str, models_of: list[np.ndarray]) -> list[str]:
         """Split the file of all models' logits ``path`` into one temporary file per pair of models, and return their
-        paths."""
-        whole, files = Logits.read(path, len(membership.seed)), []
-        for pair, block in enumerate(np.unique(membership.block)):
-            of_pair = replace(whole, logits=whole.logits[membership.block == block])
-            files.append(self._written(of_pair, Path(path).parent.name, pair))
-        return files
+        paths. ``models_of``: for each pair, the numbers of its models."""
+        whole = Logits.read(path, sum(map(len, models_of)))
+        parts = [replace(whole, logits=whole.logits[models]) for models in models_of]
+        return [self._written(part, Path(path).parent.name, pair) for pair, part in enumerate(parts)]
 
     def _written(self, arrays: Logits | Membership, name: str, pair: int) -> str:
         """Write the memberships or logits of one pair of models to a new file in a folder ``name``-``pair``, and return

@@ -58,9 +58,11 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
         population = _grown(earlier, planned)
         methods = methods & comparison.scenario.methods.keys()
         if population and methods:
-            _, blocks = earlier[population]
-            if not _foreseen(plan, population, len(blocks), alpha):
-                sizes.setdefault(population, set()).add(len(blocks))
+            size = len(earlier[population][1])  # an entry is (draws, blocks)
+            # An earlier verdict was planned if the study plans verdicts at this number of pairs, at the level it had.
+            # Only pairs can be planned to grow.
+            if population != "pairs" or size not in plan.study.looks or abs(alpha - level(plan, size)) >= 1e-12:
+                sizes.setdefault(population, set()).add(size)
                 judged |= methods
     if not sizes:
         return {}
@@ -68,22 +70,6 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     _, blocks = planned[population]
     some = {} if judged >= comparison.scenario.methods.keys() else {"methods": sorted(judged)}
     return {"unit": population, "from": sorted(sizes[population]), "to": len(blocks), **some}
-
-
-def _foreseen(plan: Plan, population: str, size: int, alpha: float) -> bool:
-    """Return whether an earlier verdict was planned: the study plans verdicts at this number of pairs, and the plan
-    gives them the level that the earlier verdict had.
-
-    Parameters
-    ----------
-    population
-        The population that had fewer blocks at the earlier verdict. Only "pairs" can be planned to grow.
-    size
-        The number of blocks that this population had then.
-    alpha
-        The level of the earlier verdict.
-    """
-    return population == "pairs" and size in plan.study.looks and abs(alpha - level(plan, size)) < 1e-12
 
 
 def _grown(earlier: Draws, planned: Draws) -> str:

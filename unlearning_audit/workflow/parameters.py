@@ -210,12 +210,12 @@ def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
 def copies(plan: Plan) -> list[dict[str, Any]]:
     """Return, for every scenario at every setting, the specs of its data and memberships, in which repeated samples are
     counted. Imported models are left out."""
-    places: dict[Any, dict[str, Any]] = {}
-    for case in plan.cases:  # the cases of one place have the same data and memberships
-        if not case.scenario.imported:
-            specs = {"data": compared.spec(case.data), "splits": [compared.spec(path) for path in case.splits]}
-            places.setdefault(case.scenario.place, {**case.scenario.place._asdict(), **specs})
-    return list(places.values())
+    # One case stands for all of its place, which have the same data and memberships.
+    case_at = {case.scenario.place: case for case in plan.cases if not case.scenario.imported}
+    return [
+        {**place._asdict(), "data": compared.spec(case.data), "splits": [compared.spec(path) for path in case.splits]}
+        for place, case in case_at.items()
+    ]
 
 
 def described(case: CaseFiles) -> dict[str, Any]:

@@ -138,8 +138,18 @@ class ModelPlanner:
 
     def _add_batches(self) -> list[tuple[list[Node], Node]]:
         """Add the jobs of all batches of models, and return for each batch the nodes of its memberships after each
-        request, and the node of its training."""
-        return [self._add_batch(population, blocks) for population, blocks in self._batches()]
+        request, and the node of its training.
+
+        The models of one batch are trained by one job. A batch has as many blocks as the study's ``batch`` says. The
+        last batch of a population may have fewer. A batch is divided if an earlier job has trained its first blocks as
+        one batch (`_reusable_parts`).
+        """
+        size, batches = self.study.batch, []
+        for population, count in self._populations().items():
+            for start in range(0, count, size):
+                blocks = list(range(start, min(start + size, count)))
+                batches += [self._add_batch(population, part) for part in self._reusable_parts(population, blocks)]
+        return batches
 
     @functools.cached_property
     def data(self) -> Node:
@@ -166,17 +176,6 @@ class ModelPlanner:
                 "terms": terms(choice), "contents": source.contents(None, files), **found_at,
             },
         )  # fmt: skip
-
-    def _batches(self) -> list[tuple[str, list[int]]]:
-        """Return every batch of blocks as (population, block numbers). The models of one batch are trained by one
-        job. A batch has as many blocks as the study's ``batch`` says. The last batch of a population may have fewer. A
-        batch is divided if an earlier job has trained its first blocks as one batch (`_reusable_parts`)."""
-        size, batches = self.study.batch, []
-        for population, count in self._populations().items():
-            for start in range(0, count, size):
-                blocks = list(range(start, min(start + size, count)))
-                batches += [(population, part) for part in self._reusable_parts(population, blocks)]
-        return batches
 
     def _reusable_parts(self, population: str, blocks: list[int]) -> list[list[int]]:
         """Divide the ``blocks`` of one batch, so that models which an earlier run of the study with fewer blocks has
