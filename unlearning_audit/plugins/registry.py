@@ -277,8 +277,7 @@ def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
 def protocol(name: str, file: str | None = None) -> Protocol:
     """Return the declaration ``PROTOCOL`` of a protocol. Raises ValueError if the protocol is unknown or cannot be
     imported."""
-    record: Protocol = load("protocols", name, file).PROTOCOL
-    return record
+    return cast(Protocol, load("protocols", name, file).PROTOCOL)
 
 
 def printed(model: Any) -> str:

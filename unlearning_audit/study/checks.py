@@ -133,8 +133,11 @@ def display(kind: str, name: str, stated: Table | Figure, scenarios: Iterable[Sc
     if chosen is not None and chosen not in choice:
         raise StudyError((*where, field), unknown(chosen, choice, f"axis {chosen!r} in these scenarios"))
     if isinstance(stated, Table):
-        for metric in listed(stated.metric):
-            _check_metric(metric, (*where, "metric"), displayed)
+        names_of_quantities = {quantity.name for quantity in _quantities(displayed)}
+        for metric in listed(stated.metric):  # a pattern, which some quantity of these scenarios must match
+            if not any(fnmatchcase(metric, known) for known in names_of_quantities):
+                problem = unknown(metric, names_of_quantities, f"metric {metric!r} in these scenarios")
+                raise StudyError((*where, "metric"), problem)
     for attack in listed(stated.attack):
         _check_attack(attack, (*where, "attack"), displayed)
 
@@ -306,14 +309,6 @@ def _check_function(method: Plugin, where: tuple[str, ...]) -> None:
             arguments.assigned(parameters, options, method.options["give"], more=takes_more)
         except ValueError as error:
             raise StudyError((*where,), f"{path}: {function}: {error}") from None
-
-
-def _check_metric(metric: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
-    """Raise StudyError if no metric of the ``displayed`` scenarios computes a quantity that matches the pattern
-    ``metric``."""
-    names = {quantity.name for quantity in _quantities(displayed)}
-    if not any(fnmatchcase(metric, name) for name in names):
-        raise StudyError(where, unknown(metric, names, f"metric {metric!r} in these scenarios"))
 
 
 def _check_attack(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:

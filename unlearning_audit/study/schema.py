@@ -282,8 +282,7 @@ class Scenario:
     @property
     def record(self) -> Protocol:
         """The declaration of the scenario's protocol."""
-        record: Protocol = self.protocol.module.PROTOCOL
-        return record
+        return registry.protocol(self.protocol.name, self.protocol.file)
 
     @property
     def imported(self) -> bool:
