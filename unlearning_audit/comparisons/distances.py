@@ -92,13 +92,8 @@ class Contrast:
         """
         if not self.audited.alike(contrast.audited) or self.paired != contrast.paired:
             return False
-        # Partners of models that are alike are alike, too.
-        return (
-            self.paired
-            or self.reference is None
-            or contrast.reference is None
-            or self.reference.alike(contrast.reference)
-        )
+        # Partners of models that are alike are alike, too. Without partners, both methods have retrained models.
+        return self.paired or bool(self.reference and contrast.reference and self.reference.alike(contrast.reference))
 
     @property
     def constant(self) -> float:

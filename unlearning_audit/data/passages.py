@@ -153,10 +153,8 @@ def folder(path: Path) -> list[str]:
     files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".jsonl") and file.is_file())
     if not files:
         raise ValueError(f"{path} holds no .txt or .jsonl file")
-    texts = []
-    for file in files:
-        texts += [_files.text(file)] if file.suffix == ".txt" else _texts(file)
-    return texts
+    texts_of_files = [[_files.text(file)] if file.suffix == ".txt" else _texts(file) for file in files]
+    return [text for texts in texts_of_files for text in texts]
 
 
 def _texts(file: Path) -> list[str]:

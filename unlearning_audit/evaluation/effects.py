@@ -82,10 +82,9 @@ class DecisionRule:
     def __post_init__(self) -> None:
         """Raise ValueError for a direction, scale or chance that does not exist."""
         for name, allowed in {"direction": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)!r}, but must be one of {', '.join(map(str, allowed))}"
-                )
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name} is {value!r}, but must be one of {', '.join(map(str, allowed))}")
 
     def without_draw(self) -> "DecisionRule":
         """Return the decision rule for samples that are not a random draw.
@@ -143,9 +142,8 @@ class Effect(Stored):
     def arrays(self) -> dict[str, np.ndarray]:
         """Return name → array for all fields that are not None: influences as float32, and the rule as JSON."""
         rule = json.dumps(asdict(self.rule), default=lambda number: number.item())
-        return {
-            name: np.asarray(value, _DTYPES.get(name)) for name, value in {**super().arrays(), "rule": rule}.items()
-        }
+        values = {**super().arrays(), "rule": rule}
+        return {name: np.asarray(value, _DTYPES.get(name)) for name, value in values.items()}
 
     @classmethod
     def checked(cls, check: Check, **sizes: int | None) -> dict[str, Any]:

@@ -86,30 +86,15 @@ def of_models(group: Group) -> dict[Model, Values]:
         if forget and heldout and all(name in model.scores for name in ATTACKS):
             row_of = {sample: row for row, sample in enumerate(model.ids)}
             sides = [[row_of[sample] for sample in side] for side in (forget, heldout)]
+            pairs = draws_forget.sum(1) * draws_heldout.sum(1)
             for name in ATTACKS:
-                scores_forget, scores_heldout = (model.scores[name][rows] for rows in sides)
-                of_model[name] = _auc_of_draws(scores_forget, scores_heldout, draws_forget, draws_heldout)
+                # The AUC in each draw is the mean over all pairs of a forgotten and a held-out sample, of 1 if the
+                # forgotten one scores higher, .5 in a tie and 0 if it scores lower. A pair counts as often as a draw
+                # contains its forgotten sample, times how often it contains its held-out sample.
+                of_forget, of_heldout = (model.scores[name][rows] for rows in sides)
+                above = (of_forget[:, None] > of_heldout) + 0.5 * (of_forget[:, None] == of_heldout)
+                of_model[name] = ((draws_forget @ above.astype(np.float32)) * draws_heldout).sum(1) / pairs
     return values
-
-
-def _auc_of_draws(
-    forget: np.ndarray, heldout: np.ndarray, draws_forget: np.ndarray, draws_heldout: np.ndarray
-) -> np.ndarray:
-    """Return the AUC of an attack in each bootstrap draw, float64 [draws]: the mean over all pairs of a forgotten and a
-    held-out sample, of 1 if the forgotten one scores higher, .5 in a tie and 0 if it scores lower.
-
-    A pair counts as often as a draw contains its forgotten sample, times how often it contains its held-out sample.
-
-    Parameters
-    ----------
-    forget, heldout
-        float64 [samples]: the scores of forgotten and of held-out samples.
-    draws_forget, draws_heldout
-        float32 [draws, samples]: how often a draw contains a sample.
-    """
-    above = (forget[:, None] > heldout) + 0.5 * (forget[:, None] == heldout)  # [forgotten, held-out]
-    total = draws_forget.sum(1) * draws_heldout.sum(1)
-    return np.asarray(((draws_forget @ above.astype(np.float32)) * draws_heldout).sum(1) / total)
 
 
 def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> list[dict[str, Any]]:

@@ -41,7 +41,9 @@ def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
     ValueError
         For an unknown value, and for values such as yes and no in a column whose name does not say what they mean.
     """
-    plain = _normalised(column)
+    # "Forget_Set", "Retain90" and "holdout-10" become "forget", "retain" and "holdout".
+    plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
+    plain = plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)
     # Yes in non_member or retain is not said of forgotten samples, even if the user calls the column member.
     is_opposite, words = bool(_words(name) & _OF_OTHERS), _words(meaning)
     is_of_forgotten = words & _OF_FORGOTTEN and not words & _OF_OTHERS
@@ -75,10 +77,3 @@ def _listed(column: Any) -> str:
     # Only NaN differs from itself.
     cells = ["nothing" if value != value or value is None else repr(str(value)) for value in column.unique()]
     return ", ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "")
-
-
-def _normalised(column: Any) -> Any:
-    """Return the cells of a column in lower case, without "set", a number or ".0" at their end: "forget_set",
-    "Retain90" and "holdout-10" become "forget", "retain" and "holdout"."""
-    plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
-    return plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)

@@ -63,11 +63,11 @@ def metrics(
     facts = place["metrics"]
     known = _known(folder, facts["keys"])
     numbers = measure(evaluation, settings["metrics"], files=facts["files"], terms=facts["terms"], known=known)
-    doubts, original = [*evaluation.unread, *doubts_in_specs(evaluation.unlearned_files)], evaluation.group("original")
-    notes = [
-        *(Row("doubt", note=text) for text in doubts),
-        *unchanged(original.files if original else [], evaluation.unlearned_files),
-    ]
+    # Doubts of the jobs that made the models, each once.
+    remarks = [remark for path in evaluation.unlearned_files for remark in spec_of(path).get("remarks", [])]
+    doubts = [Row("doubt", note=text) for text in (*evaluation.unread, *dict.fromkeys(remarks))]
+    original = evaluation.group("original")
+    notes = [*doubts, *unchanged(original.files if original else [], evaluation.unlearned_files)]
     effect_files.write(effects, numbers.effects)
     tables.write_rows(records, numbers.records, record_lists.COLUMNS)
     rows.write(metrics, [*numbers.rows, *notes])
@@ -154,9 +154,3 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
                 records=read_records(other / "records.csv")[slice(*part["records"])], parts={name: part},
             )  # fmt: skip
     return known
-
-
-def doubts_in_specs(paths: list[str]) -> list[str]:
-    """Return the doubts about a method, each once: the "remarks" in the specs of the jobs that made the files
-    ``paths``."""
-    return list(dict.fromkeys(remark for path in paths for remark in spec_of(path).get("remarks", [])))

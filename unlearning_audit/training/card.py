@@ -35,24 +35,15 @@ def _use(choice: str) -> str:
     else:
         device.claim_gpu()
     choose_kernels()
-    reason = obstacle()
-    if reason:
-        raise ValueError(
-            f"a GPU is here, but torch {torch.__version__} cannot use it: {reason}; mend that, or set "
-            "UNLEARNING_DEVICE=cpu to compute on the processor"
-        )
-    return "cuda"
-
-
-def obstacle() -> str:
-    """Let torch add two numbers on the first visible GPU. Return "" if it can, else the reason why it cannot, and for
-    which cards this build of torch is."""
-    try:
+    try:  # whether torch can add two numbers there
         torch.ones(1, device="cuda").add_(1).cpu()
     except (RuntimeError, AssertionError) as error:
         build = torch.version.cuda or torch.version.hip or "processors alone"
-        return f"{first_line(error)} (this build is for {build})"
-    return ""
+        raise ValueError(
+            f"a GPU is here, but torch {torch.__version__} cannot use it: {first_line(error)} (this build is for "
+            f"{build}); mend that, or set UNLEARNING_DEVICE=cpu to compute on the processor"
+        ) from None
+    return "cuda"
 
 
 def describe() -> dict[str, object]:

@@ -305,8 +305,7 @@ class PrivateFit(Fit):
         batch, engine = self.stack.read(state.group, rows.clamp(min=0), jitter), self.stack.engine
         labels = batch.labels.masked_fill(rows < 0, clipping.IGNORED)
         if isinstance(engine, Stacked) and engine.layers is not None:
-            sums = clipping.sums_of_chain(engine, state.leaves, batch.x, labels, self.limit)
-            for name, total in sums.items():
+            for name, total in clipping.sums_of_chain(engine, state.leaves, batch.x, labels, self.limit).items():
                 gradients[name] += total
             return
         model = self.stack.model

@@ -180,9 +180,8 @@ def _broken(judged: Judged, method: str) -> str:
         gap = distances.get(name)
         if gap and gap["broken"] == 1:
             value, low, high = (f"{100 * gap[column]:.0f}" for column in ("distance", "ci_low", "ci_high"))
-            loss = (
-                f"{decisions.spelled(gap)} times" if gap["scale"] == "log" else f"{value} [{low}, {high}] points below"
-            )
+            below = f"{value} [{low}, {high}] points below"
+            loss = f"{decisions.spelled(gap)} times" if gap["scale"] == "log" else below
             losses.append(f"{measure} is {loss} that of retraining")
     return ", ".join(losses)
 
