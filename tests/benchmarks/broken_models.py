@@ -38,7 +38,6 @@ SKILLS = {
 }
 #: What the audited models lost of their lead, where they are of another kind.
 LOST = 4.0
-SIZES = ((1, 3), (1, 10), (3, 3))
 COLUMNS = ("skill", "audited", "retrained", "alike", "alike_by_accuracy", "destroyed", "destroyed_by_accuracy")
 HEADS = (
     "skill of models", "audited", "retrained", "drawn alike, called broken", "… by accuracy alone",
@@ -86,7 +85,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=ROOT / "resources" / "measured" / "verdicts")
     options = parser.parse_args()
     lines = []
-    for skill, size in product(SKILLS, SIZES):
+    for skill, size in product(SKILLS, ((1, 3), (1, 10), (3, 3))):
         alike = shares(skill, *size, audits=options.audits)
         destroyed = shares(skill, *size, audits=options.audits // 5, lost=LOST)
         lines.append([skill, *size, *alike, *destroyed])

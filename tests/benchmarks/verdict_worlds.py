@@ -114,6 +114,11 @@ def world(rng, audited: int, retrained: int, *, harder=0.0, shared=0.0, remember
     ):  # fmt: skip
         logits = answers(rng, models, y, easy=easy, shift=shift, varying=varying * forget, **how)
         cases[name] = evaluation(logits, y, forget, heldout, design)
+    return with_peers(cases)
+
+
+def with_peers(cases: dict[str, Evaluation]) -> dict[str, Evaluation]:
+    """The same cases, each with the retrained population that it is compared with."""
     for name, entry in cases.items():
         peers = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
         entry.__dict__["others"] = {part: Group(cases[peer], ["own"]) for part, peer in peers.items()}
@@ -164,10 +169,7 @@ def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, 
         external = evaluation(logits, y, game["forget"][0], game["heldout"][0], "")
         external.__dict__.update(membership=member, scores=scores, updates={}, scores_file="scores")
         cases[name] = external
-    for name, entry in cases.items():
-        peers = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
-        entry.__dict__["others"] = {part: Group(cases[peer], ["own"]) for part, peer in peers.items()}
-    return cases
+    return with_peers(cases)
 
 
 def audit(name: str, audited: int, retrained: int, seed: int) -> dict[str, dict]:

@@ -8,8 +8,6 @@ from unlearning_audit.metrics import truth_ratio
 import metric_calls as call
 from passage_cases import member, two
 
-SETTINGS = {"metrics": {"privleak": {"share": 0.4}}}
-
 
 class Case(SimpleNamespace):
     """What these metrics read of a case; every model is a target model."""
@@ -28,17 +26,13 @@ def of(masks, tokens=None, logits=None, wrong=None):
     return Case(membership=masks, target=np.ones(len(masks.seed), bool), tokens=tokens, unlearned=logits, data=data)
 
 
-def effect(metric, evaluation):
-    (part,) = call.parts(metric, evaluation, SETTINGS).values()
-    return part
-
-
 def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
     """Without knowledge R lies anywhere, so that min(R, 1/R) is as small as where the right answer is certain."""
     rng, wrong, read, near = np.random.default_rng(3), np.arange(20, 40)[:, None], [], []
     for right, answers in ((np.full((3, 20), -0.1), -rng.uniform(10, 20, (3, 20))), rng.normal(-40, 20, (2, 3, 20))):
         evaluation = of(member(), logits=two(np.minimum(np.concatenate([right, answers], axis=1), -1e-3)), wrong=wrong)
-        read.append(effect(truth_ratio, evaluation).value[0].mean())
+        (effect,) = call.parts(truth_ratio, evaluation, {"metrics": {"privleak": {"share": 0.4}}}).values()
+        read.append(effect.value[0].mean())
         ratio = truth_ratio.log_ratio(evaluation.unlearned, wrong, wrong[:, :0])
         near.append(np.nanmean(truth_ratio.by_metric(ratio)["truth_ratio"]))
     assert abs(near[0] - near[1]) < 0.1

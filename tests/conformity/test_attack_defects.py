@@ -8,19 +8,14 @@ from unlearning_audit.stats.readings import MembershipTest, tprs
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(41)
-
-
 def nearest_tpr(score, positive, fpr):
     """RULI's rule: the TPR at the point of the ROC curve whose FPR is nearest."""
     rates = roc_curve(positive, score, drop_intermediate=False)
     return rates[1][np.argmin(np.abs(rates[0] - fpr))]
 
 
-def test_tpr_is_the_largest_within_the_rate_and_empty_where_it_cannot_be_read(rng):
-    positive = np.arange(800) < 400
+def test_tpr_is_the_largest_within_the_rate_and_empty_where_it_cannot_be_read():
+    rng, positive = np.random.default_rng(41), np.arange(800) < 400
     for _ in range(5):
         score = rng.normal(size=800) + 2 * positive
         first = np.argmax(~positive[np.argsort(-score)])

@@ -80,13 +80,6 @@ def row_of(small_run):
     return rows_of(small_run[0])
 
 
-@pytest.fixture(scope="module")
-def others(tree, tmp_path_factory):
-    """(the results, the study, `rows_of` them) of the other scenarios."""
-    results, study = made(tree, tmp_path_factory.mktemp("others") / "work", first=False)
-    return results, study, rows_of(results)
-
-
 def rows_of(results: Path) -> dict:
     """(scenario, method, attack, metric, role) → the row that is about nothing else; failures by their kind."""
     numbers = {}
@@ -121,13 +114,15 @@ def test_every_table_and_the_report_are_there_and_nothing_failed(small_run, row_
 
 
 @pytest.mark.slow
-def test_the_others_are_whole_and_ruli_finds_what_language_models_remember(others):
-    is_whole(*others)
+def test_the_others_are_whole_and_ruli_finds_what_language_models_remember(tree, tmp_path):
+    results, study = made(tree, tmp_path / "work", first=False)
+    rows = rows_of(results)
+    is_whole(results, study, rows)
     for scenario in ("gpt2", "pythia"):
-        auc = {method: others[2][scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
+        auc = {method: rows[scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
         assert auc["none"].ci_low > 0.8
         assert near(auc["retrain"], 0.5)
-        assert others[2][scenario, "none", "", "privleak", ""].ci_high < -50
+        assert rows[scenario, "none", "", "privleak", ""].ci_high < -50
 
 
 def test_tofu_compares_with_retrained_models(row_of, small_run):

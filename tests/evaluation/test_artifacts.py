@@ -29,7 +29,6 @@ MEMBERSHIP = {
     "pair": np.array([0, 0, 1, 1, -1]), "request": np.array([[1, 1, 2, 2, 0]] * 2), "memorised": np.linspace(-1, 3, 5),
 }  # fmt: skip
 LOGITS = {"logits": np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 4, 3), "index": np.arange(4), "y": DATA["y"]}
-FEATURES = {"features": LOGITS["logits"], "index": np.array([[0, 2, 3, -1], [1, 2, 3, 0]])}
 SELECTION = {"vulnerable": np.array([True, False, False]), "protected": np.array([False, False, True]),
              "ratio": np.array([1.5, 0.0, -2.0])}  # fmt: skip
 RELEARNED = {"steps": np.array([0, 1, 4]), "phi": np.arange(12, dtype=np.float32).reshape(2, 3, 2),
@@ -38,7 +37,6 @@ RELEARNED = {"steps": np.array([0, 1, 4]), "phi": np.arange(12, dtype=np.float32
              "right_rounded": np.ones((2, 4, 2), bool)}  # fmt: skip
 GENERATIONS = {"tokens": np.array([[[3, 4], [5, -1]], [[1, -1], [-1, -1]]], np.int32),
                "index": np.array([[0, 9], [0, -1]])}  # fmt: skip
-GRADIENTS = {"squared_norms": np.ones((2, 3)), "mean_squared_norm": np.ones(2)}
 BY_SAMPLE = {"signal": np.array("tokens"), "index": np.array([2, 0, 3]),
              "values": np.where(np.arange(120) % 7, np.arange(120.0), np.nan).reshape(2, 3, 5, 4)}  # fmt: skip
 
@@ -59,11 +57,11 @@ KINDS = {
     "data": (Data, DATA, [*DATA][6:]),
     "membership": (Membership, MEMBERSHIP, [*MEMBERSHIP][7:]),
     "logits": (Logits, LOGITS, ()),
-    "features": (Features, FEATURES, ()),
+    "features": (Features, {"features": LOGITS["logits"], "index": np.array([[0, 2, 3, -1], [1, 2, 3, 0]])}, ()),
     "selection": (Selection, SELECTION, ()),
     "relearned": (Relearned, RELEARNED, ("bits", "phi_rounded", "right_rounded")),
     "generations": (Generations, GENERATIONS, ()),
-    "gradients": (Gradients, GRADIENTS, ()),
+    "gradients": (Gradients, {"squared_norms": np.ones((2, 3)), "mean_squared_norm": np.ones(2)}, ()),
     "by_sample": (BySample, BY_SAMPLE, ()),
     "published": (Published, PUBLISHED, ("fair", "step", "agreements", "remarks", "aggregates")),
 }

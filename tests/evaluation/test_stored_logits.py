@@ -29,17 +29,13 @@ def path(tmp_path_factory):
     return write_logits(tmp_path_factory.mktemp("whole"))
 
 
-@pytest.fixture
-def answers(path):
+@pytest.mark.parametrize("models", [None, np.arange(MODELS) > 3, np.arange(MODELS) > MODELS])
+@pytest.mark.parametrize("rows", [None, FIRST, ASKED[::-1], np.array([5, 7999, 5]), np.zeros(0, int)])
+def test_models_and_samples_come_in_the_order_of_the_data(path, models, rows):
     numbers, none = np.arange(MODELS), np.zeros((MODELS, SAMPLES), bool)
     member = Membership(~none, none, none, numbers, numbers, numbers, numbers > 1)
     data = Data(np.zeros((SAMPLES, 1), np.uint8), Y, np.zeros(SAMPLES, np.uint8), Y, np.arange(SAMPLES), CLASSES)
-    return Outputs([str(path)], [member], data, "data.npz", [[]])
-
-
-@pytest.mark.parametrize("models", [None, np.arange(MODELS) > 3, np.arange(MODELS) > MODELS])
-@pytest.mark.parametrize("rows", [None, FIRST, ASKED[::-1], np.array([5, 7999, 5]), np.zeros(0, int)])
-def test_models_and_samples_come_in_the_order_of_the_data(answers, models, rows):
+    answers = Outputs([str(path)], [member], data, "data.npz", [[]])
     expected = LOGITS if models is None else LOGITS[models]
     expected = expected if rows is None else expected[:, rows]
     np.testing.assert_array_equal(answers.stacked(models, rows), expected)
@@ -83,20 +79,6 @@ def test_what_is_pickled_is_refused(tmp_path):
 # ---------------------------------------------------------------- models that are what they were before unlearning
 
 
-@pytest.fixture
-def files(tmp_path):
-    """Files of logits by name; the node of each is its folder's name, which differs."""
-    arrays = {"before": [[1, 2], [3, 4]], "same": [[1, 2], [3, 4]], "other": [[1, 2], [3, 5]],
-              "diverged": [[np.nan, 2], [3, 4]]}  # fmt: skip
-    paths = {name: str(tmp_path / name / "logits.npz") for name in (*arrays, "failed", "failed too")}
-    for name, path in paths.items():
-        if name in arrays:
-            Logits(np.array([arrays[name]], np.float32), np.arange(2), np.array([0, 1])).write(path)
-        else:
-            write_failure(path, "method", "it raised")
-    return paths
-
-
 @pytest.mark.parametrize(
     ("before", "after", "share"),
     [(["before"], ["same"], 1), (["before"], ["other"], None), (["before"] * 2, ["other", "same"], 0.5),
@@ -104,6 +86,15 @@ def files(tmp_path):
      (["before"], ["before"], None), ([], ["same"], None)],
     ids=["all", "none", "half", "diverged", "never made", "handed on", "no originals"],
 )  # fmt: skip
-def test_the_share_of_batches_whose_logits_stayed_the_same_is_told(files, before, after, share):
+def test_the_share_of_batches_whose_logits_stayed_the_same_is_told(tmp_path, before, after, share):
+    """The node of each file is its folder's name, which differs."""
+    arrays = {"before": [[1, 2], [3, 4]], "same": [[1, 2], [3, 4]], "other": [[1, 2], [3, 5]],
+              "diverged": [[np.nan, 2], [3, 4]]}  # fmt: skip
+    files = {name: str(tmp_path / name / "logits.npz") for name in (*arrays, "failed", "failed too")}
+    for name, path in files.items():
+        if name in arrays:
+            Logits(np.array([arrays[name]], np.float32), np.arange(2), np.array([0, 1])).write(path)
+        else:
+            write_failure(path, "method", "it raised")
     rows = unchanged([files[name] for name in before], [files[name] for name in after])
     assert [(row.metric, row.value, row.n) for row in rows] == [("unchanged", share, len(after))] * bool(share)

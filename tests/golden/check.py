@@ -31,7 +31,6 @@ import pandas as pd
 GOLDEN = Path(__file__).resolve().parent
 ROOT = GOLDEN.parents[1]
 STUDIES = GOLDEN / "studies"
-TRAINED = GOLDEN / "trained"
 EXPECTED = GOLDEN / "expected"
 CACHE = ROOT / ".snakemake" / "golden"
 
@@ -268,7 +267,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.against is None:
         return check_scores(options.studies or sorted(path.name for path in EXPECTED.iterdir()))
-    studies = {path.stem: path for folder in (STUDIES, TRAINED) for path in sorted(folder.glob("*.yaml"))}
+    studies = {path.stem: path for folder in (STUDIES, GOLDEN / "trained") for path in sorted(folder.glob("*.yaml"))}
     names = options.studies or [name for name in studies if name != "imported"]  # nothing of that is trained
     revision = BASE if options.against == "BASE" else options.against
     return check_training(revision, [studies[name] for name in names], options.tour)

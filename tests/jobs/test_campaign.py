@@ -98,7 +98,15 @@ def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tm
     for row in (row for row in table if row["pairs"] == 1):
         trial = campaign.trial(row["trial"], json.loads(row["options"]), 1)
         member = Membership.read(campaign.splits[0], samples=len(data.y))
-        gaps = gaps_of(data, member, campaign.unlearned[row["trial"]][0], campaign.retrained[0])
+        files = campaign.unlearned[row["trial"]][0], campaign.retrained[0]
+        hits = [Logits.read(path, len(member.seed)).logits.argmax(-1) == data.y for path in files]
+        test = np.broadcast_to(data.part == 1, hits[0].shape)
+        roles = {"retain": member.retain, "forget": member.forget, "test": test}
+        # role → mean accuracy of unlearned models minus that of retrained ones
+        gaps = {
+            role: np.mean([a[of].mean() - b[of].mean() for a, b, of in zip(*hits, rows, strict=True)])
+            for role, rows in roles.items()
+        }
         margin = tune.settings["margins"]["accuracy"]
         assert trial.distance * margin == pytest.approx(max(map(abs, gaps.values())), abs=1e-12)
         assert trial.lost * margin == pytest.approx(max(-gaps["retain"], -gaps["test"]), abs=1e-12)
@@ -107,17 +115,6 @@ def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tm
     last = [row for row in table if row["pairs"] == 2]
     near = min(row["distance"] for row in last if row["lost"] <= max(1.0, min(other["lost"] for other in last)))
     assert chosen["distance"] <= near + max(row["ci_high"] - row["distance"] for row in last)
-
-
-def gaps_of(data, member, unlearned, retrained) -> dict[str, float]:
-    """Role → mean accuracy of unlearned models minus that of retrained ones."""
-    hits = [Logits.read(path, len(member.seed)).logits.argmax(-1) == data.y for path in (unlearned, retrained)]
-    test = np.broadcast_to(data.part == 1, hits[0].shape)
-    roles = {"retain": member.retain, "forget": member.forget, "test": test}
-    return {
-        role: float(np.mean([a[of].mean() - b[of].mean() for a, b, of in zip(*hits, rows, strict=True)]))
-        for role, rows in roles.items()
-    }
 
 
 def test_a_full_disk_ends_a_campaign_and_is_no_result_of_a_setting(monkeypatch):

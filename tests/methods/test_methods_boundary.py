@@ -11,24 +11,18 @@ from unlearning_audit.training.streams import Rows
 
 from stack_cases import SEEDS, conv, fresh, largest_gap, mlp, rows, same, trained, unlearned
 
-
-def three_classes() -> ModelStack:
-    """Logits (x, 0, −x) + (0, .1, 0) of one number x: class 0 right of .1, class 1 between, class 2 left of −.1."""
-    model = nn.Sequential(nn.Linear(1, 3))
-    model.head = "0"
-    x, y = np.array([[0.5], [-0.5], [0.02]], np.float64), np.array([0, 2, 1])
-    stack = ModelStack.create(lambda: model, x, y, [1, 2], dtype=torch.float64)
-    stack.parameters["0.weight"][:] = torch.tensor([[1.0], [0.0], [-1.0]])
-    stack.parameters["0.bias"][:] = torch.tensor([0.0, 0.1, 0.0])
-    return stack
-
-
 # ---------------------------------------------------------------- boundary shrink
 
 
 def test_the_nearest_class_is_the_one_across_the_boundary():
     """Each sample steps away from its class; from .02 the gradient leads right, to class 0."""
-    stack = three_classes()
+    model = nn.Sequential(nn.Linear(1, 3))
+    model.head = "0"
+    x, y = np.array([[0.5], [-0.5], [0.02]], np.float64), np.array([0, 2, 1])
+    stack = ModelStack.create(lambda: model, x, y, [1, 2], dtype=torch.float64)
+    # logits (x, 0, −x) + (0, .1, 0) of one number x: class 0 right of .1, class 1 between, class 2 left of −.1
+    stack.parameters["0.weight"][:] = torch.tensor([[1.0], [0.0], [-1.0]])
+    stack.parameters["0.bias"][:] = torch.tensor([0.0, 0.1, 0.0])
     assert boundary_shrink.nearest_class(stack, 0, np.array([0, 1, 2]), 0.6).tolist() == [1, 1, 0]
     assert boundary_shrink.nearest_class(stack, 0, np.array([0]), 2.0).tolist() == [2]  # too far a step passes class 1
 

@@ -168,10 +168,7 @@ def test_noise_hides_the_bound(fitted, caplog):
 
 
 def test_a_last_layer_that_answers_token_by_token_is_refused():
-    def token_by_token():
-        model = nn.Sequential(nn.Unflatten(1, (2, 3)), nn.Linear(3, 4))
-        model.head = "1"
-        return model
-
+    model = nn.Sequential(nn.Unflatten(1, (2, 3)), nn.Linear(3, 4))
+    model.head = "1"
     with pytest.raises(ValueError, match="newton needs a classifier"):
-        unlearned(fresh(token_by_token, SEEDS[:2]), "newton")
+        unlearned(fresh(lambda: model, SEEDS[:2]), "newton")

@@ -23,7 +23,6 @@ from stat_cases import at_least
 STEPS = np.array([0, 1, 3])  # log₂(1 + step) = 0, 1, 2: weights ¼, ½, ¼
 #: The first model forgets samples 1, 2 and 3 and is taught the first of them again, the second one 4, 5 and 6.
 FORGET = np.array([[0, 1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 0]], bool)
-INDEX = np.arange(1, 7)
 TAUGHT = np.array([[1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0]], bool)
 RIGHT = {"own": {2: "011", 3: "001", 5: "111", 6: "011"}, "other": {2: "001", 3: "000", 5: "001", 6: "000"}}
 PHI = {"own": {2: 1.5, 3: 3.5, 5: 0.5, 6: 2.5}, "other": dict.fromkeys((2, 3, 5, 6), 0.5)}
@@ -38,7 +37,7 @@ def relearned(path, side: str) -> str:
         for sample in samples:
             right[model, :, sample - 1] = np.array(list(RIGHT[side][sample])) == "1"
             phi[model, :, sample - 1] = PHI[side][sample]
-    Relearned(STEPS, phi, right, TAUGHT, INDEX).write(path)
+    Relearned(STEPS, phi, right, TAUGHT, np.arange(1, 7)).write(path)
     return str(path)
 
 

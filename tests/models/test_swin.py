@@ -1,7 +1,5 @@
 """The Swin transformer: weights from a file, its published size, and what cannot be read."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from unlearning_audit.models import swin_s
@@ -11,8 +9,7 @@ from model_cases import CIFAR, build, images, parameters
 SMALL = {"depths": (1, 1, 1, 1), "heads": (1, 1, 1, 1), "width": 8, "image_size": 32}
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> tuple[Path, dict[str, torch.Tensor]]:
+def test_swin_takes_weights_from_a_file_but_not_their_head(tmp_path):
     """Random weights with a head of 4 classes, in torchvision's names and half precision."""
     from safetensors.torch import save_file
 
@@ -20,13 +17,8 @@ def checkpoint(tmp_path_factory) -> tuple[Path, dict[str, torch.Tensor]]:
     state = {
         name: value.half() if value.is_floating_point() else value for name, value in model.swin.state_dict().items()
     }
-    path = tmp_path_factory.mktemp("swin") / "swin.safetensors"
+    path = tmp_path / "swin.safetensors"
     save_file(state, path)
-    return path, state
-
-
-def test_swin_takes_weights_from_a_file_but_not_their_head(checkpoint):
-    path, state = checkpoint
     fresh = build(swin_s, CIFAR, classes=7, weights=str(path), **SMALL)
     assert fresh.head == "swin.head"
     assert fresh.get_submodule(fresh.head).weight.shape == (7, 64)

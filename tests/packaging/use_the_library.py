@@ -36,8 +36,7 @@ for attack, more in ((lira, [lira.Options()]), (shadow, []), (svc, [svc.Options(
     auc = stats.auc(score=score.ravel(), positive=member[:4].ravel())
     assert auc.low > 0.6, (attack.__name__, auc)
 
-phi = rng.normal(size=(2, 24, 30))
-unlearned, retrained = map(competition.Models, phi)
+unlearned, retrained = map(competition.Models, rng.normal(size=(2, 24, 30)))
 rows = competition.evaluate(unlearned=unlearned, retrained=retrained, options=competition.Options(), rng=rng)
 assert any(row.metric == "forgetting_quality" and row.value > 0 for row in rows)
 

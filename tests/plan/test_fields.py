@@ -12,9 +12,7 @@ MULTISTEP = {"defaults/recipe/schedule": "multistep", "defaults/recipe/milestone
 PART = {"scenarios/part": {"methods": ["none", "finetune"]}}
 PRIVATE = {"defaults/recipe/dp": {"epsilon": 8.0}}
 AXIS = {"scenarios/main/vary": {"recipe.lr": [0.1]}}
-TUNED = {"defaults/tune": {}}
 NOTHING = {}
-TWO = {"scenarios/other": {"data": {"label_noise": 0}}}
 VERDICTS = {"comparisons": (1, 0, 1)}
 
 #: One more method in two batches, one more attack, one more scenario that shares nothing.
@@ -48,7 +46,7 @@ ROWS = [
     *rows("", "", "data", seed=1),
     *rows("", "", "metrics", bootstrap=500),
     *rows("", "", OTHER_BATCHES, batch=4),
-    *rows("", "", {"comparisons": (2, 0, 2)}, TWO, family="study"),
+    *rows("", "", {"comparisons": (2, 0, 2)}, {"scenarios/other": {"data": {"label_noise": 0}}}, family="study"),
     *rows("", "", {"comparisons": (1, 1, 0)}, PART, only=["main"]),
     ("defaults", {}, {"defaults/recipe": {}, "scenarios/main/recipe": {"epochs": 3, "lr": 0.1}}, NOTHING),
     ("scenarios", {}, {"scenarios/more": {"data": {"label_noise": 0.1}}}, TWICE),
@@ -75,7 +73,7 @@ ROWS = [
     ("scenario.metrics", COMPETITION, {"defaults/metrics": {"competition": {"delta": 1e-6}}}, "metrics"),
     ("scenario.controls", {}, {"defaults/controls": False}, ONE_CONTROL_LESS),
     ("scenario.tune", {}, {"defaults/tune": {"trials": 4}}, TWO_TUNED),
-    ("scenario.tune", TUNED, {"defaults/tune/trials": 4}, OTHER_TRIALS),
+    ("scenario.tune", {"defaults/tune": {}}, {"defaults/tune/trials": 4}, OTHER_TRIALS),
     ("scenario.vary", {}, AXIS, NOTHING),
     ("scenario.vary", {}, {"scenarios/main/vary": {"seedless": {"a": {}, "b": {"data": {"label_noise": 0}}}}}, TWICE),
     *rows("data.", "defaults/data/", "data", size=800, per_class=50, test_size=100, label_noise=0.1,

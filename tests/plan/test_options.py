@@ -7,8 +7,6 @@ from unlearning_audit.plugins import registry
 from external_cases import save
 from plan_cases import BASE, changed, everything_from, only_of, planned, rebuilt
 
-NO_ATTACK = {"defaults/attacks": {}, "tables": {}, "figures": {}}
-
 
 @pytest.fixture(autouse=True)
 def own_files(workdir):
@@ -28,7 +26,7 @@ def study_of(protocol):
         return {**BASE, "defaults": {**defaults, "methods": {"finetune": {}}}, "tables": {}, "figures": {}}
     record = registry.protocol(protocol)
     study = changed(BASE, {"defaults/protocol": {"name": protocol}, "batch": 1})
-    study = study if record.attacked else changed(study, NO_ATTACK)
+    study = study if record.attacked else changed(study, {"defaults/attacks": {}, "tables": {}, "figures": {}})
     return study if record.forgets else changed(study, {"defaults/methods": {"none": {}}})
 
 

@@ -12,7 +12,6 @@ from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
 ROOT = source.SCRIPTS.parent
-QUICKSTART = ROOT / "config.yaml"
 HEAVY = ("torch", "torchvision", "transformers", "pandas", "pyarrow", "scipy.stats", "scipy.optimize", "sklearn",
          "matplotlib", "opacus", "art", "PIL")  # fmt: skip
 #: Plans the quickstart, and loads all plug-ins that a plan may load.
@@ -47,7 +46,7 @@ def test_planning_imports_nothing_heavy():
 
 def test_names_are_the_same_in_every_process():
     first, second = (planned_apart(seed) for seed in (1, 2))
-    whole = plan.make(reading.read(yaml.safe_load(QUICKSTART.read_text())))
+    whole = plan.make(reading.read(yaml.safe_load((ROOT / "config.yaml").read_text())))
     own = sorted(f"{stage}/{name}" for stage, nodes in whole.nodes.items() for name in nodes)
     assert first["names"] == second["names"] == own
 

@@ -2,16 +2,13 @@
 
 import csv
 import math
-from pathlib import Path
 
 import pytest
 from unlearning_audit.report.lookup import Cell
 from unlearning_audit.report.tables import published
 
 import printed_numbers
-
-ROOT = Path(__file__).parents[2]
-FILE = ROOT / "resources" / "published" / "published.csv"
+from workplace import ROOT
 
 #: Where the experiment beside a printed number differs, in words; of all others no remark may say so.
 UNLIKE = {
@@ -30,7 +27,7 @@ def printed_cells():
 @pytest.mark.parametrize("table", printed_numbers.tables())
 def test_every_printed_number_has_a_cell(printed_cells, table):
     beside = [row for row, *_ in printed_cells]
-    assert [row for row in published.read(FILE, table) if row not in beside] == []
+    assert [row for row in published.read(published.FILE, table) if row not in beside] == []
 
 
 def test_a_printed_number_stands_beside_the_same_experiment_or_the_remark_says_how_it_differs(printed_cells):

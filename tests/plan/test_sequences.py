@@ -6,8 +6,6 @@ import pytest
 
 from plan_cases import BASE, SEQUENCE, changed, nodes_of_requests, planned, rebuilt
 
-REQUESTS = (1, 2, 3)
-
 
 def test_one_request_names_the_same_files_as_none():
     assert rebuilt(planned(BASE), planned(changed(BASE, {"defaults/protocol/requests": 1}))) == {}
@@ -15,7 +13,7 @@ def test_one_request_names_the_same_files_as_none():
 
 def test_a_request_is_made_to_what_the_one_before_left():
     plan = planned(SEQUENCE)
-    assert {case.scenario.setting for case in plan.cases} == {f"request={i}" for i in REQUESTS}
+    assert {case.scenario.setting for case in plan.cases} == {f"request={i}" for i in (1, 2, 3)}
     (train,) = plan.nodes["train"].values()
     for method in ("finetune", "salun"):
         chain, together = nodes_of_requests(plan, method), nodes_of_requests(plan, f"{method}_at_once")

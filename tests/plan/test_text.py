@@ -7,12 +7,11 @@ import pytest
 
 from plan_cases import BASE, BELOW, changed, everything_from, labels, planned, rebuilt
 
-ADAM = {"optimiser": "adamw", "lr": 0.001, "epochs": 2}
 TEXT = changed(
     BASE,
     {
         "defaults/data": {"name": "passages", "test_size": 20},
-        "defaults/model": {"name": "gpt2", "base": ADAM},
+        "defaults/model": {"name": "gpt2", "base": {"optimiser": "adamw", "lr": 0.001, "epochs": 2}},
         "defaults/methods": {"none": {}, "retrain": {}, "graddiff": {}},
         "defaults/attacks": {"confidence": {}, "min_k": {}},
     },

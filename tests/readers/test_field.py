@@ -14,7 +14,6 @@ from unlearning_audit.metrics import published as metric
 
 from reader_cases import evaluation, rows_of
 
-KEPT = ROOT / "resources" / "measured" / "field"
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "field" / "field.tar.xz"
 PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
 ATTACKS = ("loss", "min_k", "min_k_plus_plus", "zlib", "gradnorm")
@@ -23,7 +22,7 @@ INTERVAL = ("value", "ci_low", "ci_high")
 
 def table_rows(name: str) -> list[dict]:
     """The rows of a kept table."""
-    with (KEPT / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+    with (ROOT / f"resources/measured/field/{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 

@@ -156,26 +156,16 @@ def test_a_submitted_study_outlives_the_controller_ends_as_a_local_one_and_asks_
     assert {devices[job["JobId"]] for job in jobs if request(job)[0] == "cpu"} == {""}
 
 
-@pytest.fixture
-def unfinished(local, tmp_path) -> Workplace:
-    """The study without what one method made, and without all that follows from it."""
-    place = local.copy(tmp_path / "work")
-    for folder in (*place.folder.glob("results/*/*-patient-*"), place.folder / "results/tiny"):
-        shutil.rmtree(folder)
-    (place.folder / "begun").unlink()
-    return place
-
-
-def history(cluster: Cluster, first: str) -> list[tuple[str, str]]:
-    """(stage, state) of all jobs from ``first`` on."""
-    return [(stage(job), job["JobState"]) for job in cluster.jobs() if int(job["JobId"]) >= int(first)]
-
-
 def test_a_cancelled_job_is_submitted_again_with_more_memory_and_time_and_then_outlives_its_node(
-    slurm, local, unfinished
+    slurm, local, tmp_path
 ):
     """Again by Snakemake's retries, within the same run. When the node goes down, SLURM itself puts the job back into
     its queue, so that it runs again when the node is back, and Snakemake's run does not notice."""
+    # what one method made is missing, and all that follows from it
+    unfinished = local.copy(tmp_path / "work")
+    for folder in (*unfinished.folder.glob("results/*/*-patient-*"), unfinished.folder / "results/tiny"):
+        shutil.rmtree(folder)
+    (unfinished.folder / "begun").unlink()
     hold = unfinished.folder / "hold"
     hold.touch()
     before = len(slurm.jobs())
@@ -191,7 +181,8 @@ def test_a_cancelled_job_is_submitted_again_with_more_memory_and_time_and_then_o
         slurm.until(lambda: slurm.state(again) == ("RUNNING", "1"), "the job runs again")
         hold.unlink()
     assert unfinished.contents() == local.contents()
-    assert history(slurm, first) == [
+    later = [job for job in slurm.jobs() if int(job["JobId"]) >= int(first)]
+    assert [(stage(job), job["JobState"]) for job in later] == [
         ("rule_unlearn", "CANCELLED"), ("rule_unlearn", "COMPLETED"), ("rule_score", "COMPLETED"),
         ("rule_comparisons", "COMPLETED"),
     ]  # fmt: skip

@@ -161,19 +161,12 @@ def test_draws_that_happen_to_be_large_prove_no_less_than_bonferroni_s_bound(see
     assert rank_sets.proven(distances=distances, rng=np.random.default_rng(seed), draws=1)[0, 1]
 
 
-TRUTHS = [(0.1,) * 5, (0.1, 0.1, 0.1, 0.3, 0.3), (0.0, 0.05, 0.1, 0.2, 0.4)]
-
-
-def proofs(truth, pairs, audits, draws):
-    """Whether all that is proven is true, and whether anything is, in each audit."""
-    truth, rng, world = np.array(truth), np.random.default_rng(16), World(truth, pairs=pairs, pair=0.05, model=0.05)
-    larger = [rank_sets.proven(distances=world.read(rng), rng=rng, draws=draws) for _ in range(audits)]
-    return np.array([(not x[truth[:, None] <= truth].any(), x.any()) for x in larger]).mean(axis=0)
-
-
-@pytest.mark.parametrize("truth", TRUTHS)
+@pytest.mark.parametrize("truth", [(0.1,) * 5, (0.1, 0.1, 0.1, 0.3, 0.3), (0.0, 0.05, 0.1, 0.2, 0.4)])
 @pytest.mark.parametrize(("pairs", "audits", "draws"), [(8, 80, 400), *slow((3, 250, 1000), (8, 250, 1000))])
 def test_what_is_proven_is_true(truth, pairs, audits, draws):
-    right, found = proofs(truth, pairs, audits, draws)
+    """Shares of the audits in which all that is proven is true, and in which anything is proven."""
+    truth, rng, world = np.array(truth), np.random.default_rng(16), World(truth, pairs=pairs, pair=0.05, model=0.05)
+    larger = [rank_sets.proven(distances=world.read(rng), rng=rng, draws=draws) for _ in range(audits)]
+    right, found = np.array([(not x[truth[:, None] <= truth].any(), x.any()) for x in larger]).mean(axis=0)
     assert right >= at_least(0.95, audits)
     assert found > 0.5 or len(set(truth)) == 1 or pairs == 3

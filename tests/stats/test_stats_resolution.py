@@ -132,15 +132,12 @@ def test_the_least_distance_and_the_room_of_samples_by_hand():
     np.testing.assert_allclose(resolution.least_distance(components=pairs, design=design), z[0] * np.sqrt(2))
 
 
-AUDITS = 200
-
-
 def test_the_least_distance_is_told_and_the_room_is_shown_with_the_power_promised():
     """Of 200 numbers at once, for a study of 4 pairs, by the components that 40 pairs show."""
     world, rng = World(truth=(0.0,), model=0.05), np.random.default_rng(4)
     of = resolution.components(distances=replace(world, pairs=40).read(rng))[0]
     design = replace(of.design, units=4)
     least, room = (how(components=of, design=design) for how in (resolution.least_distance, resolution.room_needed))
-    read = replace(world, truth=(0.0,) * AUDITS, common=0.0).read(rng)
+    read = replace(world, truth=(0.0,) * 200, common=0.0).read(rng)
     assert 0.7 < (read.minus(-least).p_values() <= 0.05).mean() < 0.92
     assert 0.7 < (np.abs(read.value) + read.half_widths(level=0.9) < room).mean() < 0.92

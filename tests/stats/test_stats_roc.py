@@ -15,15 +15,12 @@ def tied(seed, n=60, levels=9):
     return rng.integers(0, levels, n) / 4 + positive * 0.25, positive
 
 
-def wins(score, positive):
-    """Of each positive against each negative: 1, ½ for a tie, or 0."""
-    return np.sign(score[positive][:, None] - score[~positive]) / 2 + 0.5
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_auc_is_the_pairwise_win_rate_and_weights_are_repetitions(seed):
     score, positive = tied(seed)
-    assert stats.auc(score=score, positive=positive).value == pytest.approx(wins(score, positive).mean(), abs=1e-14)
+    # of each positive against each negative: 1, ½ for a tie, or 0
+    wins = np.sign(score[positive][:, None] - score[~positive]) / 2 + 0.5
+    assert stats.auc(score=score, positive=positive).value == pytest.approx(wins.mean(), abs=1e-14)
     weight = np.random.default_rng(seed).integers(0, 4, 60)
     repeated = np.repeat(np.arange(60), weight)
     value = stats.auc(score=score, positive=positive, weight=weight).value

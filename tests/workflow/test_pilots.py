@@ -9,7 +9,6 @@ from forecast_cases import planned
 from plan_cases import make
 
 SWAP = {"name": "swap", "alpha": 0.25}
-NAMES = ("small", "large", "other", "noisy")
 
 
 def plan(**defaults) -> planning.Plan:
@@ -25,7 +24,7 @@ def plan(**defaults) -> planning.Plan:
 def sizes(plan: planning.Plan) -> list[pilots.Size]:
     """The planned comparison of each scenario."""
     names = {of.scenario.name: Path(of.outputs["spec"]).parent.name for of in plan.comparisons}
-    return [pilots.planned(plan)[names[name]] for name in NAMES]
+    return [pilots.planned(plan)[names[name]] for name in ("small", "large", "other", "noisy")]
 
 
 def test_the_largest_of_the_same_kind_is_the_pilot_and_a_comparison_that_is_done_its_own(workdir):

@@ -10,8 +10,6 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_unlearning import LogHandler
 from unlearning_audit.workflow.progress import Progress, in_words
 
-RUNS = sorted((Path(__file__).parent / "runs").glob("*.csv"))
-
 
 def recorded(path: Path) -> list[tuple[float, str, int, str]]:
     """When jobs began and ended: seconds since the first, to the second, "begin" or "end", number and rule."""
@@ -24,7 +22,7 @@ def test_times_are_said_as_people_say_them():
     assert {seconds: in_words(seconds) for seconds in said} == said
 
 
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((Path(__file__).parent / "runs").glob("*.csv")), ids=lambda path: path.stem)
 def test_the_time_left_is_within_a_factor_of_two(path):
     """Of recorded runs on two cores, at every second after the tenth; below ten seconds nothing else is said."""
     events = recorded(path)
@@ -91,16 +89,13 @@ def said(capsys, *records, **settings) -> str:
     return capsys.readouterr().err
 
 
-def run_of(jobs: int) -> list:
-    begun = [(logging.INFO, "rule", {"event": LogEvent.JOB_INFO, "jobid": i, "rule_name": "table", "wildcards": {}})
-             for i in range(jobs)]  # fmt: skip
-    ended = [(logging.INFO, "Finished", {"event": LogEvent.JOB_FINISHED, "job_id": i}) for i in range(jobs)]
-    stats = (logging.INFO, "Job stats", {"event": LogEvent.RUN_INFO, "stats": {"table": jobs, "total": jobs}})
-    return [stats, *(record for pair in zip(begun, ended, strict=True) for record in pair)]
-
-
 def test_a_run_into_a_file_has_a_line_for_every_tenth(capsys):
-    lines = said(capsys, *run_of(100)).splitlines()
+    records = [(logging.INFO, "Job stats", {"event": LogEvent.RUN_INFO, "stats": {"table": 100, "total": 100}})]
+    for job in range(100):
+        begun = {"event": LogEvent.JOB_INFO, "jobid": job, "rule_name": "table", "wildcards": {}}
+        ended = {"event": LogEvent.JOB_FINISHED, "job_id": job}
+        records += [(logging.INFO, "rule", begun), (logging.INFO, "Finished", ended)]
+    lines = said(capsys, *records).splitlines()
     assert 1 <= len(lines) <= 10
     assert lines[-1] == "[####################] 100 %  100 of 100 jobs"
 
