@@ -14,11 +14,6 @@ def rng():
     return np.random.default_rng(31)
 
 
-def halves(rng, models, samples):
-    """Membership in which every sample is a member of exactly half of the models."""
-    return rng.permuted(np.tile(np.arange(models) % 2 == 0, (samples, 1)), axis=1).T
-
-
 def gaussian(pool, mask, spread):
     """Centre and spread of each sample, by loops."""
     columns = [of_sample[at] for of_sample, at in zip(pool.T, mask.T, strict=True)]
@@ -53,7 +48,8 @@ def test_score_equals_loops(rng, mode, spread):
 
 def test_offline_is_one_sided_and_holds_its_level(rng):
     samples = 400
-    member = halves(rng, 200, samples)
+    # every sample is a member of exactly half of the 200 models
+    member = rng.permuted(np.tile(np.arange(200) % 2 == 0, (samples, 1)), axis=1).T
     pool = rng.normal(size=member.shape) + 2 * member
     phi = np.vstack([rng.normal(size=(50, samples)), np.full((1, samples), -30.0), np.full((1, samples), 30.0)])
     y = np.zeros(samples, dtype=int)

@@ -9,20 +9,17 @@ from PIL import Image
 from unlearning_audit.data import cifar10, cifar100, fashion_mnist, image_folder, mnist, tinyimagenet
 
 
-def idx(values: np.ndarray) -> bytes:
-    """The IDX format: two zero bytes, 8 (unsigned byte), number of axes, their big-endian sizes, the bytes."""
-    return struct.pack(f">BBBB{values.ndim}I", 0, 0, 8, values.ndim, *values.shape) + values.tobytes()
-
-
 def write_idx(folder, train: int, test: int, pack=lambda blob: blob, ending: str = "") -> None:
-    """Images whose top left pixels count from 0 and whose labels are that number mod 10."""
+    """Images whose top left pixels count from 0 and whose labels are that number mod 10, in the IDX format: two zero
+    bytes, 8 (unsigned byte), number of axes, their big-endian sizes, the bytes."""
     folder.mkdir(parents=True)
     for name, n in (("train", train), ("t10k", test)):
         images = np.zeros((n, 28, 28), np.uint8)
         images[:, 0, 0], images[:, 0, 1] = np.arange(n) % 256, np.arange(n) // 256
         images[:, 27, 2] = 9 if name == "train" else 8
         for kind, values in (("images-idx3", images), ("labels-idx1", (np.arange(n) % 10).astype(np.uint8))):
-            (folder / f"{name}-{kind}-ubyte{ending}").write_bytes(pack(idx(values)))
+            head = struct.pack(f">BBBB{values.ndim}I", 0, 0, 8, values.ndim, *values.shape)
+            (folder / f"{name}-{kind}-ubyte{ending}").write_bytes(pack(head + values.tobytes()))
 
 
 @pytest.mark.parametrize(("module", "name"), [(mnist, "MNIST"), (fashion_mnist, "FashionMNIST")])

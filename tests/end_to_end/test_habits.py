@@ -7,14 +7,11 @@ from unlearning_audit.study import reading
 from unlearning_audit.workflow import announcement, plan
 
 
-def edges(text: str) -> set[tuple[str, str]]:
-    """(rule, rule that waits for it) in a graph as Graphviz draws it."""
-    names = dict(re.findall(r'(\d+)\[label = "(\w+)', text))
-    return {(names[one], names[other]) for one, other in re.findall(r"(\d+) -> (\d+)", text)}
-
-
 def test_the_graph_of_rules_reads_as_the_sentence(finished):
-    graph = edges(finished.run("--rulegraph", "--forceall").stdout)
+    text = finished.run("--rulegraph", "--forceall").stdout
+    names = dict(re.findall(r'(\d+)\[label = "(\w+)', text))
+    # (rule, rule that waits for it), as Graphviz draws them
+    graph = {(names[one], names[other]) for one, other in re.findall(r"(\d+) -> (\d+)", text)}
     for chain in (("data", "splits", "train", "unlearn", "metrics", "comparisons", "verdicts", "report"),
                   ("metrics", "collect", "table", "report")):  # fmt: skip
         assert graph.issuperset(itertools.pairwise(chain))

@@ -213,13 +213,6 @@ def scored(study: str) -> list[Difference]:
     return differences(study, read_tables(EXPECTED / study), tables, TOLERANCE)
 
 
-def check_scores(studies: list[str]) -> int:
-    """Score all studies, two at a time, each in a process of its own."""
-    with Pool(2, maxtasksperchild=1) as pool:
-        found = dict(zip(studies, pool.imap(scored, studies, chunksize=1), strict=True))
-    return judge("scoring", found)
-
-
 # ---------------------------------------------------------------- training
 
 
@@ -266,7 +259,10 @@ def main() -> int:
     parser.add_argument("--tour", action="store_true", help="train the default study of that commit as well")
     options = parser.parse_args()
     if options.against is None:
-        return check_scores(options.studies or sorted(path.name for path in EXPECTED.iterdir()))
+        names = options.studies or sorted(path.name for path in EXPECTED.iterdir())
+        with Pool(2, maxtasksperchild=1) as pool:  # two at a time, each in a process of its own
+            found = dict(zip(names, pool.imap(scored, names, chunksize=1), strict=True))
+        return judge("scoring", found)
     studies = {path.stem: path for folder in (STUDIES, GOLDEN / "trained") for path in sorted(folder.glob("*.yaml"))}
     names = options.studies or [name for name in studies if name != "imported"]  # nothing of that is trained
     revision = BASE if options.against == "BASE" else options.against

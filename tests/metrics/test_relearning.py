@@ -131,20 +131,13 @@ def test_the_curve_is_averaged_over_the_logarithm_of_steps():
     assert weights[-1] == pytest.approx((at[4] - at[3]) / 2 / at[4])
 
 
-def phi_area(gap, *, split, mask=None):
-    """The area of models whose phi lies ``gap`` [models, samples] above that of retrained ones, at every step."""
-    gap = np.asarray(gap, float)
-    reference = np.random.default_rng(0).normal(size=(len(gap), 3, gap.shape[1]))
-    mask = np.ones(gap.shape, bool) if mask is None else mask
-    return relearn.area(
-        reference + gap[:, None], reference, STEPS, mask, split=np.array(split), block=np.zeros(len(gap), int)
-    )
-
-
 def test_every_model_counts_alike_and_blocks_keep_splits_apart():
     mask = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
-    gap = [[1, 3, 99], [1, 3, 99], [2, 2, 99], [99, 99, 6]]
-    assert phi_area(gap, split=[0, 0, 0, 1], mask=mask).value == pytest.approx((3 * 2 + 6) / 4)
+    # how far the phi of models lies above that of retrained ones, at every step
+    gap = np.array([[[1, 3, 99]], [[1, 3, 99]], [[2, 2, 99]], [[99, 99, 6]]], float)
+    reference = np.random.default_rng(0).normal(size=(4, 3, 3))
+    groups = {"split": np.array([0, 0, 0, 1]), "block": np.zeros(4, int)}
+    assert relearn.area(reference + gap, reference, STEPS, mask, **groups).value == pytest.approx((3 * 2 + 6) / 4)
     right = np.zeros((4, 3, 6), bool)
     right[2:] = True
     where = {"steps": STEPS, "queried": np.ones((4, 6), bool), "split": np.zeros(4, int)}

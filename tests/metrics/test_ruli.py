@@ -329,18 +329,14 @@ def test_only_target_samples_are_asked_about(plain, tmp_path):
     )
     folder = Folder(tmp_path, memberships(options, selection), selection)
     queried = folder.parts[0].weight > 0
-
-    def gives_away_others(member):
-        return np.where(member.forget & ~queried, 50.0, retrained(member))
-
-    files = {"original": folder.add("original", trained), "unlearned": folder.add("unlearned", gives_away_others)}
-    files["retrain"] = folder.add("retrain", retrained)
-    table = rows(folder.evaluation(files["original"], files["unlearned"], files["retrain"]))
+    original = folder.add("original", trained)
+    unlearned = folder.add("unlearned", lambda of: np.where(of.forget & ~queried, 50.0, retrained(of)))
+    table = rows(folder.evaluation(original, unlearned, folder.add("retrain", retrained)))
     assert table["ruli", "privacy_auc", ""].n == 120
     for name in ("privacy", "efficacy"):
         assert covers(table["ruli", f"{name}_auc", ""], 0.5, 0.15), name
     assert ("ruli", "privacy_auc", "target=vulnerable") not in table  # all of them are
-    assert blind_rows(folder.evaluation(files["original"], files["unlearned"]))["blind_auc"].n == 100
+    assert blind_rows(folder.evaluation(original, unlearned))["blind_auc"].n == 100
 
 
 def test_two_kinds_of_targets_are_read_apart(tmp_path):

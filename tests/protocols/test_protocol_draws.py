@@ -33,12 +33,6 @@ DRAWN = {
 }  # fmt: skip
 
 
-def selection(count: int) -> Selection:
-    """Every third sample is vulnerable, every third protected, and the later ones are memorised more."""
-    third = np.arange(count) % 3
-    return Selection(third == 0, third == 1, np.arange(count) / count)
-
-
 def digest(members: list[Membership]) -> str:
     """Of everything that a file of these memberships would hold."""
     checksum = hashlib.sha256()
@@ -52,7 +46,10 @@ def digest(members: list[Membership]) -> str:
 def test_draws_are_the_same_in_every_version(case):
     name, population, *options = case
     data = samples(n=201)
-    choice = selection(len(data.y)) if hasattr(registry.load("protocols", name), "selects_from") else None
+    number = np.arange(len(data.y))
+    # every third sample is vulnerable, every third protected, and the later ones are memorised more
+    selection = Selection(number % 3 == 0, number % 3 == 1, number / len(number))
+    choice = selection if hasattr(registry.load("protocols", name), "selects_from") else None
     members = [block_of(name, block, data, 11, population, choice, **dict(options)) for block in (0, 1, 5)]
     assert digest(members) == DRAWN[case]
 

@@ -132,22 +132,16 @@ def test_no_difference_from_doing_nothing_is_like_it():
     assert {pair: decide.against_none(closer=Estimate(0.0, *pair, 5)) for pair in limits} == limits
 
 
-def fieller(a, b, variances, covariance, t):
-    """Value and limits of 1 − a/b in the closed form of Fieller (1954)."""
-    square = [b**2 - t**2 * variances[1], -2 * (a * b - t**2 * covariance), a**2 - t**2 * variances[0]]
-    low, high = sorted(np.roots(square))
-    return [1 - a / b, 1 - high, min(1 - low, 1.0)]
-
-
 @pytest.mark.parametrize("method", [0.2, 1.6, -0.3])
 def test_a_share_is_fieller_s_of_units(method):
-    """With numbers per unit alone, with n − 1 degrees of freedom."""
+    """With numbers per unit alone, with n − 1 degrees of freedom, by the closed form of Fieller (1954) for 1 − a/b."""
     values = np.random.default_rng(5).normal(size=(2, 12)) * 0.1 + np.array([[method], [0.5]])
     read = paired.distances(value=values, influence=np.zeros((2, 12, 0)), unit=np.arange(12))
-    covariance = np.cov(values) / 12
-    expected = fieller(*values.mean(axis=1), np.diag(covariance), covariance[0, 1], special.stdtrit(11, 0.975))
+    (a, b), covariance, t = values.mean(axis=1), np.cov(values) / 12, special.stdtrit(11, 0.975)
+    square = [b**2 - t**2 * covariance[1, 1], -2 * (a * b - t**2 * covariance[0, 1]), a**2 - t**2 * covariance[0, 0]]
+    low, high = sorted(np.roots(square))
     share = ratio.share_closed(distances=read, significant=True)
-    np.testing.assert_allclose(three(share), expected, rtol=1e-6)
+    np.testing.assert_allclose(three(share), [1 - a / b, 1 - high, min(1 - low, 1.0)], rtol=1e-6)
     assert (share.n, share.note) == (read.design.samples, read.note)
 
 
