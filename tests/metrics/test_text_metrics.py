@@ -65,23 +65,28 @@ def test_forget_quality_is_a_geometric_mean_over_splits():
     ks, quality = truth_ratio.distances(unlearned, retrained, np.ones((3, 3), bool), **groups).values()
     assert ks.value == 0.5
     assert quality.value == pytest.approx(math.sqrt(0.1))  # of C(6, 3) = 20 orders, two are as far apart
-    assert (ks.low, ks.high, quality.high) == (0, 1, 1)
-    assert quality.low < 1e-3
+    assert (ks.low + ks.high, quality.high, quality.low < 1e-3) == (pytest.approx(1), 1, True)
     groups["split"] = np.arange(3)
     same = truth_ratio.distances(unlearned, unlearned + 10, np.ones((3, 3), bool), **groups)["truth_ratio_ks"]
-    assert (same.value, same.low, same.high) == (1, 1, 1)
+    assert (same.value, same.low < 0.9, same.high) == (1, True, 1)  # three samples do not make it certain
     far = np.arange(5000.0)[None]
     assert truth_ratio.distances(far, far + 9000, far >= 0, **ONE)["forget_quality"].value == pytest.approx(1e-300)
 
 
-def test_distances_of_truth_ratios_vary_from_pair_to_pair():
-    """Two splits of a pair share their samples: 1, 1 and 2/3 in three pairs of two splits each."""
-    audited = np.tile([1.0, 2, 3], (6, 1))
-    retrained = np.repeat([[4.0, 5, 6], [4, 5, 6], [3.5, 2.5, 4]], 2, axis=0)
-    groups = {"split": np.tile([0, 1], 3), "block": np.repeat(np.arange(3), 2)}
-    ks = truth_ratio.distances(audited, retrained, np.ones((6, 3), bool), **groups)["truth_ratio_ks"]
-    expected = stats.mean_interval(values=np.array([1, 1, 2 / 3]))
-    assert (ks.value, ks.low, ks.high) == pytest.approx((8 / 9, expected.low, 1))
+def test_distances_of_truth_ratios_cover_where_pairs_share_samples():
+    """Eight pairs of models on the same 100 samples, which differ in how much log R has moved. Pairs alone, as if they
+    were independent, would cover about half."""
+    rng, groups = np.random.default_rng(6), {"split": np.tile([0, 1], 8), "block": np.repeat(np.arange(8), 2)}
+
+    def distance():
+        log_r, moved = rng.normal(size=100), 1 + 2 * rng.normal(size=100)
+        audited, retrained = log_r + np.array([moved, 0 * moved])[:, None] + 0.5 * rng.normal(size=(2, 16, 100))
+        known = np.repeat([rng.permutation(100) < 50 for _ in range(8)], 2, axis=0) ^ (groups["split"][:, None] == 1)
+        return truth_ratio.distances(audited, retrained, known, **groups)["truth_ratio_ks"]
+
+    estimates = [distance() for _ in range(60)]
+    truth = np.mean([estimate.value for estimate in estimates])
+    assert sum(estimate.low <= truth <= estimate.high for estimate in estimates) >= 51  # of 60, less but once in 1,400
 
 
 # ---------------------------------------------------------------- overlap of the data

@@ -45,8 +45,10 @@ def test_the_slope_and_the_optimism_of_a_tpr_by_hand(fpr, value, j):
     part, optimism = separation.tpr_at_fpr(score=score, **both, fpr=fpr)
     np.testing.assert_allclose(part.value, [value])
     spread = np.sqrt(fpr * (1 - fpr) / 4)
-    at = [0.25 + np.floor(4 * (fpr + way * spread)) / 4 for way in (-1, 1)]  # the TPR of a cut between negatives
-    slope = (at[1] - at[0]) / (2 * spread)
+    high = np.ceil(4 * (fpr + spread)) / 4  # a whole number of negatives
+    # The TPR of a cut between negatives; of all four, at the ends, it is 1 as that of three.
+    at = [min(0.25 + np.floor(4 * level) / 4, 1) for level in (fpr - spread, high)]
+    slope = (at[1] - at[0]) / (min(high, separation.MOST) - fpr + spread)
     np.testing.assert_allclose(optimism, [slope * (j / 5 - fpr)])
     hits, alarms = (crossed.per_model(value=(score > 3 - 4 * fpr) * 1.0, weight=side) for side in both.values())
     expected = crossed.difference(hits, alarms, slope)
@@ -57,10 +59,10 @@ def test_the_slope_and_the_optimism_of_a_tpr_by_hand(fpr, value, j):
 @pytest.mark.parametrize(
     ("score", "rows", "fpr", "value", "rise", "width", "j"),
     [
-        # Positives that tie with a cut are not accepted: from the cut 3 to the cut 2, none and three of four.
-        ([0.0, 1, 2, 3, 3, 3, 2.5, 2], "----++++", 0.25, 0.75, 0.75, 2 * np.sqrt(0.1875 / 4), 2 / 5),
+        # Positives that tie with a cut are not accepted: by the cuts 3, 2 and 1 none, three and all of four.
+        ([0.0, 1, 2, 3, 3, 3, 2.5, 2], "----++++", 0.25, 0.75, 1.0, 0.25 + np.sqrt(0.1875 / 4), 2 / 5),
         # Of two negatives none may be accepted at 30 %; the slope is measured from 0, where half of the positives are.
-        ([0.0, 1, 2, 0.5], "--++", 0.3, 0.5, 0.5, 0.3 + np.sqrt(0.21 / 2), 1 / 3),
+        ([0.0, 1, 2, 0.5], "--++", 0.3, 0.5, 0.5, 1 - 1e-6, 1 / 3),
         # The spread of a rate near one reaches beyond all negatives: from the cut 1 to the cut 0.
         ([0.0, 1, 2, 0.5], "--++", 0.75, 1.0, 0.5, 1 - 1e-6 - 0.75 + np.sqrt(0.1875 / 2), 2 / 3),
     ],

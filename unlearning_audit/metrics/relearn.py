@@ -227,8 +227,9 @@ def steps_ratio(
     sums_audited, sums_retrained = needed @ kept.T  # [units]: of the steps of the models that are kept
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = sums_audited / sums_retrained
-    if not np.isfinite(ratios).all():
-        why = f"no interval: without one {unit} there is no ratio"
+        differ = 0 < np.ptp(ratios) < np.inf
+    if not differ:
+        why = f"no interval: without one {unit} there is no ratio, or always the same"
         return without_interval(value, n=n, note="; ".join(filter(None, [late, why])))
     half = t_quantile(p=(1 + LEVEL) / 2, dof=len(kept) - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
     return Estimate(value, low=max(float(value - half), 0.0), high=float(value + half), n=n, note=late)

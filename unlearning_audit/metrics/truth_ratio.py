@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from unlearning_audit.evaluation.cohort import views_logp
-from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Membership, Row, _text, splits, table
+from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Membership, Row, _text, crossed, splits, table
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.stats import Estimate, empty, mean_interval
 
@@ -155,8 +155,10 @@ def distances(
 
     Both numbers are missing if a model has no ``known`` sample.
 
-    Models of a block depend on each other. So the intervals are Student's over the means of blocks, or of splits where
-    there is one block; n counts samples.
+    The distance of a model is a difference of two shares of its samples, those below the point where the two
+    distributions are furthest apart. So its interval is that of a mean over samples, models and blocks. Models of a
+    block depend on each other: the interval of the p-value is Student's over the means of blocks, or of splits where
+    there is one block. ``n`` counts samples.
 
     Parameters
     ----------
@@ -174,19 +176,18 @@ def distances(
         nothing = empty(n=samples, note="no perturbed answers in the forget set of some model")
         return {"truth_ratio_ks": nothing, "forget_quality": nothing}
     tests = [ks_2samp(a[mask], r[mask]) for a, r, mask in zip(audited, retrained, known, strict=True)]
+    at, sign = (np.array([getattr(test, f"statistic_{name}") for test in tests]) for name in ("location", "sign"))
+    of_audited, of_retrained = (_text.mean(side <= at[:, None], known) for side in (audited, retrained))
+    (unit, _), split = np.unique(np.stack([places["block"], places["split"]]), axis=1, return_inverse=True)
+    # Splits count equally.
+    how = {"split": split.reshape(-1), "share": np.full(len(unit), 1 / len(unit)), "unit": unit}
+    distance = crossed.mean([crossed.difference(of_audited, of_retrained).times(sign)], **how)
     group = places["block"] if len(np.unique(places["block"])) > 1 else places["split"]
-
-    def mean_over_groups(of_models: np.ndarray) -> Estimate:
-        """Return the mean over groups of the means over their models, with Student's interval. ``group`` has the block
-        or the split of each model."""
-        return mean_interval(values=np.array([of_models[group == number].mean() for number in np.unique(group)]))
-
-    distance = mean_over_groups(np.array([test.statistic for test in tests]))
     # A p-value may be 0, which has no logarithm.
-    log_p = mean_over_groups(np.log(np.maximum(np.array([test.pvalue for test in tests]), 1e-300)))
-    value, low, high = np.clip([distance.value, distance.low, distance.high], 0, 1).tolist()
+    logarithms = np.log(np.maximum([test.pvalue for test in tests], 1e-300))
+    log_p = mean_interval(values=np.array([logarithms[group == number].mean() for number in np.unique(group)]))
     quality, least, most = np.exp(np.minimum([log_p.value, log_p.low, log_p.high], 0.0)).tolist()
     return {
-        "truth_ratio_ks": Estimate(value, low, high, n=samples, note=distance.note),
+        "truth_ratio_ks": crossed.estimates(distance, n=samples)[0],  # of the one number
         "forget_quality": Estimate(quality, least, most, n=samples, note=log_p.note),
     }

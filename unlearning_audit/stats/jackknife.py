@@ -46,10 +46,11 @@ def estimate(
     """Return a statistic of sample means with a 95 % interval over samples and over models.
 
     The variance is that over samples (delete one) plus that over models (delete a group), minus what both contain: the
-    noise that is independent for every (model, sample). The result is at least the larger of the first two variances. A
-    bootstrap over models would fail where the statistic is a maximum over thresholds, because repeated models fake
-    separation: for ε of a perfect method, its 95 % percentile interval covers half of the time. Sources: Efron and
-    Stein 1981; Owen 2007 for the two-way decomposition.
+    noise that is independent for every (model, sample). Half-widths are added in squares, each with the quantile of its
+    own degrees of freedom (Banerjee 1960). The result is at least the half-width over samples alone. A bootstrap over
+    models would fail where the statistic is a maximum over thresholds, because repeated models fake separation: for ε
+    of a perfect method, its 95 % percentile interval covers half of the time. Sources: Efron and Stein 1981; Owen 2007
+    for the two-way decomposition.
 
     Parameters
     ----------
@@ -86,11 +87,9 @@ def estimate(
         note = "; ".join(filter(None, (note, "too few models for an interval over models")))
         if samples < 2:
             return Estimate(float(value[0]), np.nan, np.nan, n, note)
-    variance = max(over_samples + over_models - max(shared, 0.0), over_samples, over_models)
-    # Satterthwaite's degrees of freedom of the sum of both variances.
-    squares_by_dof = over_samples**2 / max(samples - 1, 1) + over_models**2 / max(groups - 1, 1)
-    dof = (over_samples + over_models) ** 2 / squares_by_dof if squares_by_dof > 0 else np.inf
-    half = float(t_quantile(p=(1 + LEVEL) / 2, dof=dof) * np.sqrt(variance))
+    of_samples, of_models = t_quantile(p=(1 + LEVEL) / 2, dof=np.maximum([samples - 1, groups - 1], 1)) ** 2
+    in_common = max(over_samples - max(shared, 0.0), 0.0)  # the variance that samples add, whatever the models are
+    half = float(np.sqrt(max(of_samples * over_samples, of_samples * in_common + of_models * over_models)))
     low, high = np.clip([value[0] - half, value[0] + half], *bounds)
     return Estimate(float(value[0]), float(low), float(high), n, note)
 

@@ -64,12 +64,13 @@ def _fisher(value: float, n: int, variance: float, level: float) -> Estimate:
     """Return a correlation ``value`` of ``n`` pairs with its interval at ``level``. The interval is symmetric on the
     scale of artanh, on which the correlation has this ``variance``.
 
-    The interval of a correlation of ±1 ends there. Limits are NaN if ``variance`` is NaN.
+    The interval of a correlation of ±1 has this end. Limits are NaN if ``variance`` is NaN.
     """
     if np.isnan(variance):
         return Estimate(value, np.nan, np.nan, n, f"{n} pairs are too few for an interval")
     half = normal_quantile((1 + level) / 2) * np.sqrt(variance)
-    bounded = np.clip(value, -1 + 1e-15, 1 - 1e-15)  # arctanh is infinite at ±1
+    # arctanh is infinite at ±1. Half of the smallest step of τ is what a perfect order cannot tell from 1.
+    bounded = np.clip(value, -1 + 2 / (n * (n - 1)), 1 - 2 / (n * (n - 1)))
     low, high = np.tanh(np.arctanh(bounded) + np.array([-half, half]))
     return Estimate(value, float(min(low, value)), float(max(high, value)), n)
 

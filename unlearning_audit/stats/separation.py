@@ -51,9 +51,10 @@ def tpr_at_fpr(
     to be (its optimism).
 
     Influence: that of TPR − slope·FPR, because a sample that moves the threshold moves the TPR by the slope of the ROC
-    curve there. The slope is measured from one standard error of the FPR below ``fpr`` to one above. Optimism: the
-    threshold lies just above a negative, number j = ⌊n·fpr⌋ + 1 of n from the top. Of new negatives an expected share
-    j/(n + 1) > fpr lies above it, so the TPR is too high by the slope times j/(n + 1) − fpr.
+    curve there. The slope is measured from one standard error of the FPR below ``fpr`` to one above, where the latter
+    is rounded up to a whole number of negatives. Optimism: the threshold lies just above a negative, number j =
+    ⌊n·fpr⌋ + 1 of n from the top. Of new negatives an expected share j/(n + 1) > fpr lies above it, so the TPR is too
+    high by the slope times j/(n + 1) − fpr.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ def tpr_at_fpr(
         weights = negative[m, rows]
         n = float(effective_count(weights))
         error = float(np.sqrt(fpr * (1 - fpr) / n))
-        low, high = max(fpr - error, 0.0), min(fpr + error, MOST)  # where the slope of the ROC curve is measured
+        # Where the slope of the ROC curve is measured: cuts admit whole negatives, so a part of one would say nothing.
+        low, high = max(fpr - error, 0.0), min(float(np.ceil(n * (fpr + error))) / n, MOST)
         negatives = {"negative_score": score[m, rows], "weight": weights}
         cut = {level: stats.cut_at_fpr(**negatives, fpr=level) for level in (low, fpr, high)}
         rise = positive[m] @ (score[m] > cut[high]) - positive[m] @ (score[m] > cut[low])
