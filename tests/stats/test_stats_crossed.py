@@ -23,8 +23,6 @@ THREE = PerModel(
 )
 OTHER = PerModel(np.array([0.0, 4.0, 5.0]), np.zeros((3, 2)), np.zeros((3, 1)))
 SPLIT = np.array([4, 4, 7])
-#: Models that do not differ at all.
-FEW = Layer(np.zeros(1), np.zeros(1), 3)
 
 
 def test_a_difference_takes_away_the_slope_of_each_model():
@@ -188,9 +186,9 @@ def test_joint_half_widths_are_carried_over_to_student_s_t_and_never_below_those
 def test_estimates_of_rates_stay_between_their_ends():
     half = special.stdtrit(2.0, 0.975) * 0.5
     assert half > 1.5
-    estimates = crossed.estimates(reading([0.9, 0.1, 1.2, -0.4], 0.5 * np.eye(4), of_models=FEW), n=7)
+    estimates = crossed.estimates(reading([0.9, 0.1, 1.2, -0.4], 0.5 * np.eye(4)), n=7)
     assert [three(e) for e in estimates] == [[0.9, 0, 1], [0.1, 0, 1], [1, 0, 1], [0, 0, 1]]
-    assert {(e.n, e.note) for e in estimates} == {(7, "")}
+    assert {(e.n, e.note) for e in estimates} == {(7, crossed.ONE_MODEL)}
     narrow, wide = (
         crossed.estimates(reading([v], influence), n=7, bounds=(-1.0, 1.0))[0]
         for v, influence in ((0.5, [[0.01, 0.01]]), (-0.4, [[0.5]]))

@@ -407,7 +407,7 @@ def with_errors_by_chance(contrast: Contrast, numbers: Distances) -> Distances:
 
     * Theory gives the value of retraining because forgotten samples are a random draw. Only this draw decides how far
       retrained models are from that value. The variance of the draw is known from many samples, however few the models.
-    * Models have no retrained partners. The errors are those of two groups of models with the spread of retrained ones.
+    * Models have no retrained partners. The errors are those of two groups of models of one kind.
     * The variation by chance is known from retrained models only. The errors are √2 times those of the retrained
       models, as two groups of retrained models differ by so much. A method whose own models vary much more does not
       widen the test.

@@ -68,9 +68,10 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     of one (unit, split), and m and n the numbers of audited and reference models there. The first result, for
     intervals, has variance S_audited/m + S_reference/n, to which differences between units add. Its degrees of freedom
     are the smaller number of the two groups' (Welch's lie between that and their sum). A group without repeats is
-    assumed to vary as much as the group with repeats. The second result, for tests, has variance S_reference·(1/m +
-    1/n), from reference models alone if these have repeats. If neither group has repeats, the variance of models is
-    unknown and has 0 degrees of freedom (``dof``), unless a ``covariance`` is given.
+    assumed to vary as much as the group with repeats. The second result, for tests, has variance S·(1/m + 1/n), where S
+    is that of both groups together, as they are of one kind. Reference models alone are often few, and where a number
+    is near an end of its range they may all be equal. If neither group has repeats, the variance of models is unknown
+    and has 0 degrees of freedom (``dof``), unless a ``covariance`` is given.
 
     Parameters
     ----------
@@ -183,17 +184,19 @@ def _model_layers(
         float64 [K, K]: the covariance over samples.
     """
     (audited, reference), (audited_scale, reference_scale) = spread, scale
-    audited_repeats, reference_repeats = (dof > 0 for _, _, dof in spread)
-    if not audited_repeats and not reference_repeats:
+    of_all = audited[2] + reference[2]  # degrees of freedom
+    if not of_all:
         unknown = Layer(np.zeros_like(sampled), sampled, 0)
         return unknown, unknown
+    # If both groups are of one kind, all models show how it varies.
+    pooled = (audited[0] * audited[2] + reference[0] * reference[2]) / of_all
     # A group without repeats is assumed to vary as much as the group with repeats.
-    audited_covariance, audited_noise, audited_dof = audited if audited_repeats else reference
-    reference_covariance, reference_noise, reference_dof = reference if reference_repeats else audited
+    audited_covariance, audited_noise, audited_dof = audited if audited[2] else reference
+    reference_covariance, reference_noise, reference_dof = reference if reference[2] else audited
     of_audited, of_reference = audited_covariance * audited_scale, reference_covariance * reference_scale
     noise, dof = audited_noise * audited_scale + reference_noise * reference_scale, min(audited_dof, reference_dof)
     # If audited models show their own variance, that of the retrained one is still known, not estimated.
     known = of_reference if dof < reference_dof == KNOWN else None
     of_both = Layer(of_audited + of_reference, sampled - noise, dof, known)
     # Samples move models of one kind alike, so they add nothing to a difference of such models.
-    return of_both, Layer(reference_covariance * sum(scale), np.zeros_like(sampled), reference_dof)
+    return of_both, Layer(pooled * sum(scale), np.zeros_like(sampled), min(of_all, KNOWN))
