@@ -9,10 +9,10 @@ from scipy.stats import binom
 from unlearning_audit import stats
 from unlearning_audit.comparisons import distances, planning, sensitivity, verdicts
 from unlearning_audit.evaluation.effects import DecisionRule, single
-from unlearning_audit.stats import decide
+from unlearning_audit.stats import crossed, decide
 
 import verdict_worlds as worlds
-from comparison_cases import MARGINS, compare, scenario
+from comparison_cases import MARGINS, compare, scenario, verdicts_of
 from folder_cases import parts as effects
 
 
@@ -234,6 +234,20 @@ def test_the_share_closed_of_retraining_covers_all_of_it_whatever_the_number_of_
     assert covered >= 36  # of 40 with .95 each at least 34 but once in 2,000; without a band 8 to 20 are
     assert closer >= 36  # so of how much closer it is than doing nothing, whose advantage is .3
     assert narrow >= 30  # it does not cover by saying nothing
+
+
+def test_models_that_agree_on_every_sample_do_not_make_few_samples_certain():
+    """What a method keeps lies beyond the margin; of 20 samples three models of a kind know the same."""
+    rule = DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)
+
+    def of_three(right):
+        number = crossed.per_model(value=np.tile(right * 1.0, (3, 1)), weight=np.ones((3, 20)))
+        return {"right": single(**vars(number), unit=np.zeros(3, int), rule=rule)}
+
+    known, kept = np.random.default_rng(2).random((2, 60, 20)) < [[[0.5]], [[0.12]]]
+    cases = [{"none": k | True, "retrain": k, "mine": k | m} for k, m in zip(known, kept, strict=True)]
+    found = [verdicts_of({name: of_three(right) for name, right in case.items()})["mine"]["verdict"] for case in cases]
+    assert found.count(decide.EQUIVALENT) <= 7  # of 60 at .05, more but once in 100
 
 
 def test_a_retrained_model_that_lies_there_three_times_is_one():

@@ -191,10 +191,7 @@ def test_retrained_models_are_partners_in_turn_of_those_that_forgot_the_same():
     for order in ([0, 1, 2], [2, 0, 1]):
         retrained = models(np.tile([[1.0], [3.0], [100.0]], 4)[order], sides[order])
         assert compared(audited, retrained)["nll_gap", "forget"].value == pytest.approx((9 + 17 + 29) / 3)
-    apart = [
-        models(np.tile(np.transpose([loss]), 4), sides[[0, 2, 0, 2]]) for loss in ([10.0, 20, 30, 40], [1.0, 2, 3, 4])
-    ]
-    assert texts._partners(*apart).tolist() == [0, 1, 2, 3]
+    assert texts._partners(*[models(np.ones((4, 4)), sides[[0, 2, 0, 2]])] * 2).tolist() == [0, 1, 2, 3]
     other, elsewhere = models([[1.0] * 4], (1, 0, 0, 1)), models([[1.0] * 4], samples=np.array(["a", "b", "c", "d"]))
     for retrained in (None, other, elsewhere):
         assert ("nll_gap", "forget") not in compared(audited, retrained)

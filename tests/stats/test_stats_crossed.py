@@ -124,7 +124,6 @@ def test_a_reading_of_some_numbers_keeps_their_order():
     assert (subset.of_models.between.tolist(), subset.of_models.shared.tolist()) == ([12, 10], [15, 13])
     assert (subset.units.between.tolist(), subset.units.shared.tolist()) == ([2, 0], [5, 3])
     assert (subset.of_models.dof, subset.units.dof) == (5, 4)
-    assert whole.only([1]).units is None
 
 
 def test_half_widths_are_the_largest_over_samples_over_models_and_over_units():

@@ -108,10 +108,9 @@ def covered(models, samples, spread, studies, copies=1):
     one original have its deviation in common."""
     rng, inside = np.random.default_rng(2), 0
     places = {"rows": np.ones((models, samples), bool), "split": np.zeros(models, int), "block": np.zeros(models, int)}
-    copied = np.arange(models) // copies
-    places |= {"copied": copied} if copies > 1 else {}
+    places |= {"copied": np.arange(models) // copies} if copies > 1 else {}
     for _ in range(studies):
-        value = rng.normal(size=samples) + spread * rng.normal(size=(models, 1))[copied]
+        value = rng.normal(size=samples) + spread * rng.normal(size=(models, 1))[np.arange(models) // copies]
         estimate = levels.level(value=value + 0.5 * rng.normal(size=(models, samples)), **places)
         inside += estimate.low <= 0 <= estimate.high
     return inside / studies

@@ -63,6 +63,8 @@ def test_of_imaginary_samples_as_much_averages_out_as_of_real_ones(side, unit, v
     for sign, expected in ((1, 0.25 + variance), (-1, variance**2 / (0.25 / 2 + variance))):
         both[side] = models([0.5, 0.5], influence=real * [[1], [sign]], imagined=[[0.2], [0.2]], unit=unit)
         np.testing.assert_allclose(differences(*both)[0].sampled, [expected])
+    alike = models([0.5, 0.5], influence=real, imagined=[[0.2], [0.2]], unit=unit)
+    np.testing.assert_allclose(differences(alike, alike)[0].sampled, [2 * variance])  # those of two groups add
 
 
 def test_layers_weigh_each_side_by_its_share_of_the_variance():

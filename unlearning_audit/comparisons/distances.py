@@ -529,7 +529,11 @@ def _differences(contrasts: list[tuple[Contrast, np.ndarray]]) -> tuple[Distance
         rows = np.eye(len(has_reference))
         # The numbers of all audited models come first, then those of retrained models, which are subtracted from them.
         # Methods that are compared with theory have no retrained models: the constant below is subtracted instead.
-        numbers = paired.distances(**_combined(audited + reference))
+        both = _combined(audited + reference)
+        # Imaginary samples of retrained models are others than those of audited ones, so that they do not cancel.
+        own = (np.arange(len(both["value"])) < len(rows))[:, None, None]
+        both["imagined"] = np.concatenate([both["imagined"] * own, both["imagined"] * ~own], axis=2)
+        numbers = paired.distances(**both)
         shown = if_retrained = numbers.combined(np.concatenate([rows, -rows[:, has_reference]], axis=1))
     else:
         combinations = np.concatenate([matrix for _, matrix in signed])

@@ -90,12 +90,10 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     share = (1 / (len(splits) * splits))[unit]  # the weight of each place in the mean
     both = [_means_over_models(group, places if same_places else None) for group in (audited, reference)]
     of_audited, of_reference = both
-    names = ("value", "influence", "imagined")
-    value, influence, imagined = (getattr(of_audited, name) - getattr(of_reference, name) for name in names)
-    mean_influence = np.einsum("p,kps->ks", share, influence)
-    # ``alone``: what Σ influence² would be if no two models had a sample in common; averaging reduces it.
-    alone = sum((share**2 / averaged.count**2) @ averaged.alone.T for averaged in both)  # float64 [K]
-    mean_influence = crossed.with_imagined(mean_influence, share[:, None] * imagined, alone=alone)
+    value, influence = (getattr(of_audited, name) - getattr(of_reference, name) for name in ("value", "influence"))
+    # Imaginary samples of the two groups are different ones, so that they do not cancel.
+    imagined = [averaged.mean_imagined(share) for averaged in both]
+    mean_influence = np.concatenate([np.einsum("p,kps->ks", share, influence), *imagined], axis=1)
     sampled = mean_influence @ mean_influence.T
     join = (unit == np.arange(len(splits))[:, None]) / splits[:, None]  # places to units
     units = independent(value @ join.T, join @ influence, sampled)
@@ -135,6 +133,14 @@ class _Averaged:
     imagined: np.ndarray
     alone: np.ndarray
     spread: tuple[np.ndarray, np.ndarray, int]
+
+    def mean_imagined(self, share: np.ndarray) -> np.ndarray:
+        """Return the influence of imaginary samples on the mean over places, which have the weights ``share`` float64
+        [places]: float64 [K, places · k]."""
+        influence = np.einsum("p,kps->ks", share, self.influence)
+        # What Σ influence² would be if no two models had a sample in common; averaging reduces it.
+        alone = (share**2 / self.count**2) @ self.alone.T
+        return crossed.with_imagined(influence, share[:, None] * self.imagined, alone=alone)[:, influence.shape[1] :]
 
 
 def _means_over_models(group: Models, places: list[tuple[int, int]] | None) -> _Averaged:
