@@ -189,9 +189,9 @@ class Membership(Stored):
 
     @property
     def copied(self) -> np.ndarray | None:
-        """Return the original of each model, int64 [models], if several models were unlearned from each of several
-        originals. Such models are not independent of each other. None if each model has an original of its own, or if
-        all have the same one."""
+        """Return the number of each model's original, int64 [models], if several models were unlearned from each of
+        several originals. Such models are not independent of each other. None if each model has an original of its own,
+        or if all have the same one."""
         trained, copies = self.originals()
         return copies if 1 < len(trained) < len(copies) else None
 

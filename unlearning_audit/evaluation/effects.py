@@ -155,8 +155,10 @@ class Effect(Stored):
         return {**values, "names": names, "influence": influence, "rule": DecisionRule(**json.loads(values["rule"]))}
 
     def over_copies(self, original: np.ndarray) -> "Effect":
-        """Return the effect of originals in place of models: means over the copies of each. ``original`` int [models]:
-        which model each is a copy of."""
+        """Return the effect of originals in place of models: means over the copies of each.
+
+        ``original`` int [models]: a number that copies of one model have in common.
+        """
         average, first = averaging(original)
         means = {name: average @ getattr(self, name) for name in ("influence", "imagined")}
         latent = None if self.latent is None else average @ self.latent

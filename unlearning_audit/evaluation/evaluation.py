@@ -162,7 +162,7 @@ class Evaluation(Cohort):
 
     @cached_property
     def copied(self) -> np.ndarray | None:
-        """Return which model each model is a copy of, int64 [models]; None if there are no copies.
+        """Return a number for each model that copies of one model have in common, int64 [models]; None without copies.
 
         Models that were trained here are copies of their original, if several were unlearned from each of several
         (``Membership.copied``). An imported model is a copy of an earlier one to which it is nearly identical, as if a

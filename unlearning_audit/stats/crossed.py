@@ -146,8 +146,20 @@ class Reading:
 
 
 def averaging(group: OfModels) -> tuple[Matrix, OfModels]:
-    """Return the matrix float64 [groups, models] that turns numbers of models into means of groups, and the first model
-    of each group; ``group`` int [models]: the number of each model's group."""
+    """Return the matrix that turns numbers of models into means of groups, and one model of each group.
+
+    Parameters
+    ----------
+    group : int [models]
+        The number of each model's group.
+
+    Returns
+    -------
+    average : float64 [groups, models]
+        The groups are in rising order of their numbers.
+    first : int64 [groups]
+        The first model of each group.
+    """
     groups, first = np.unique(group, return_index=True)
     member = group == groups[:, None]
     return member / member.sum(axis=1, keepdims=True), first

@@ -64,8 +64,15 @@ def level(*, value: Matrix, rows: Mask, low: float = -math.inf, **places: OfMode
 
 
 def of_some(places: Mapping[str, OfModels | None], models: OfModels) -> dict[str, Any]:
-    """Return the ``places`` of some ``models`` bool [models]: a name → a number of each model, int [models], or None,
-    which stays."""
+    """Return the places of some of the models.
+
+    Parameters
+    ----------
+    places
+        "split", "block" and "copied", as `mean` needs them → a number of each model, int [models]. None stays.
+    models : bool [models]
+        Which models are meant.
+    """
     return {name: None if of_models is None else of_models[models] for name, of_models in places.items()}
 
 

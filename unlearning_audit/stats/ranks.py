@@ -64,7 +64,7 @@ def _fisher(value: float, n: int, variance: float, level: float) -> Estimate:
     """Return a correlation ``value`` of ``n`` pairs with its interval at ``level``. The interval is symmetric on the
     scale of artanh, on which the correlation has this ``variance``.
 
-    The interval of a correlation of ±1 has this end. Limits are NaN if ``variance`` is NaN.
+    The interval of a correlation of ±1 ends at it. Limits are NaN if ``variance`` is NaN.
     """
     if np.isnan(variance):
         return Estimate(value, np.nan, np.nan, n, f"{n} pairs are too few for an interval")
