@@ -77,13 +77,12 @@ def scores(rng, mean: float, spread: float, models: int = 3, rows: int = 150):
     return {"ic_score": effect}
 
 
-def test_two_groups_of_retrained_models_differ_by_the_root_of_two_times_the_variation_of_one():
-    parts = {name: scores(np.random.default_rng(9), 0.8, 0.03) for name in ("retrain", "x")}
+def test_both_groups_show_how_models_of_one_kind_vary():
+    parts = {name: scores(np.random.default_rng(seed), 0.8, 0.03) for seed, name in enumerate(("retrain", "x"))}
     contrast = distances.contrast_or_reason("x", "ic_score", parts)
-    alone = distances.distances_of(distances.Contrast(parts["retrain"]["ic_score"], None, distances.THEORY))
     chance = distances.with_errors_by_chance(contrast, distances.distances_of(contrast))
-    np.testing.assert_allclose(chance.sampled, 2 * alone.sampled)
-    np.testing.assert_allclose(chance.models.between, 2 * alone.models.between)
+    each = [parts[name]["ic_score"].value[0].var(ddof=1) for name in parts]
+    assert (chance.models.between.item(), chance.models.dof) == (pytest.approx(np.mean(each) * 2 / 3), 4)
 
 
 @pytest.mark.parametrize("spread", [0.03, *slow(0.0, 0.1)])
@@ -91,6 +90,14 @@ def test_three_models_that_are_retraining_are_distinguishable_as_rarely_as_promi
     rng, audits = np.random.default_rng([3, round(100 * spread)]), 200
     p = [probability("x", {name: scores(rng, 0.8, spread) for name in ("retrain", "x")}) for _ in range(audits)]
     assert 0.005 <= np.mean(np.array(p) <= 0.05) <= at_most(0.05, audits)
+
+
+def test_three_models_near_the_end_of_the_range_are_distinguishable_as_rarely_as_promised():
+    rng, audits = np.random.default_rng(7), 200
+    p = [
+        probability("x", {name: scores(rng, 0.97, 0.05, rows=500) for name in ("retrain", "x")}) for _ in range(audits)
+    ]
+    assert np.mean(np.array(p) <= 0.05) <= at_most(0.05, audits)
 
 
 def test_three_models_that_differ_much_more_than_retrained_ones_are_distinguishable():
@@ -101,13 +108,13 @@ def test_three_models_that_differ_much_more_than_retrained_ones_are_distinguisha
         own = distances.distances_of(distances.contrast_or_reason("none", "ic_score", parts)).p_values()[0]
         p.append((probability("none", parts), own))
     found, by_own_spread = (np.array(p) <= 0.01).mean(axis=0)
-    assert (found > 0.9, by_own_spread < 0.5) == (True, True)
+    assert (found > 0.75, by_own_spread < 0.5) == (True, True)
 
 
 def test_none_has_half_of_alpha_and_the_retrained_a_tenth():
     """None's p-value is adjusted alike however many others there are, and costs these nothing once it is found."""
     rng = np.random.default_rng(5)
-    parts = {"none": scores(rng, 0.5, 0.0), **{f"m{i}": scores(rng, 0.9, 0.03) for i in range(9)}}
+    parts = {"none": scores(rng, 0.7, 0.0), **{f"m{i}": scores(rng, 0.9, 0.03) for i in range(9)}}
     parts |= {name: scores(rng, 0.9, 0.03) for name in ("retrain", "retrain_control")}
     tables, rows = compare(parts)
     p = {row["method"]: row["p"] for row in tables.distances}

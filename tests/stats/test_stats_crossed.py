@@ -106,13 +106,14 @@ def test_models_that_differ_by_no_more_than_noise_add_nothing():
     assert (numbers.of_models.between.item(), numbers.models.item()) == (pytest.approx(0.02 / 2), 0)
 
 
-def test_imaginary_samples_average_out_as_real_ones_do_and_never_grow():
+def test_imaginary_samples_average_out_as_real_ones_do_and_are_shared_as_they_are():
     imagined = np.array([[[0.3, 0.0], [0.0, 0.4]], [[0.1, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
     influence = np.array([[0.6, 0.8], [1.0, 0.0], [0.0, 0.0]])
     actual = crossed.with_imagined(influence, imagined, alone=np.array([4.75, 0.5, 0.0]))
     np.testing.assert_array_equal(actual[:, :2], influence)
     np.testing.assert_allclose(actual[0, 2:], imagined[0].ravel() * np.sqrt(1.25 / 5))
-    np.testing.assert_array_equal(actual[1:, 2:], imagined[1:].reshape(2, -1))
+    np.testing.assert_allclose(actual[1, 2:], imagined[1].ravel() * np.sqrt(1.01 / 0.51))
+    np.testing.assert_array_equal(actual[2, 2:], 0.0)
 
 
 def test_a_reading_of_some_numbers_keeps_their_order():

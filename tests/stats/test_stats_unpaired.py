@@ -57,14 +57,17 @@ def test_one_against_one_rests_on_samples_alone():
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize(("unit", "variance"), [([0, 0], 0.04), ([0, 1], 0.02)])
 def test_of_imaginary_samples_as_much_averages_out_as_of_real_ones(side, unit, variance):
-    """Of the variances of two models, r each, a mean has r/2 where they share nothing; here they cancel."""
+    """What two models of one kind say of real samples agrees, or cancels."""
     real = np.array([[0.3, 0.4]] * 2)
     both = [models([0.1, 0.1], influence=0 * real, imagined=[[0.0], [0.0]], unit=unit)] * 2
-    for sign, expected in ((1, 0.25 + variance), (-1, variance**2 / (0.25 / 2 + variance))):
+    alone = 0.25 / len({*unit})
+    for sign, mean in ((1, 0.25), (-1, 0.0)):
         both[side] = models([0.5, 0.5], influence=real * [[1], [sign]], imagined=[[0.2], [0.2]], unit=unit)
+        expected = mean + variance * (mean + variance) / (alone + variance)
         np.testing.assert_allclose(differences(*both)[0].sampled, [expected])
     alike = models([0.5, 0.5], influence=real, imagined=[[0.2], [0.2]], unit=unit)
-    np.testing.assert_allclose(differences(alike, alike)[0].sampled, [2 * variance])  # those of two groups add
+    of_two_groups = 2 * variance * (0.25 + variance) / (alone + variance)
+    np.testing.assert_allclose(differences(alike, alike)[0].sampled, [of_two_groups])
 
 
 def test_layers_weigh_each_side_by_its_share_of_the_variance():

@@ -403,14 +403,12 @@ def with_errors_by_chance(contrast: Contrast, numbers: Distances) -> Distances:
     """Return the ``numbers``, distances of a method, with the errors that they would have if the method were
     retraining.
 
-    There are four cases:
+    There are three cases:
 
     * Theory gives the value of retraining because forgotten samples are a random draw. Only this draw decides how far
       retrained models are from that value. The variance of the draw is known from many samples, however few the models.
-    * Models have no retrained partners. The errors are those of two groups of models of one kind.
-    * The variation by chance is known from retrained models only. The errors are √2 times those of the retrained
-      models, as two groups of retrained models differ by so much. A method whose own models vary much more does not
-      widen the test.
+    * Models have no retrained partners, or the metric says that its number varies as groups of retrained models do
+      (`OF_RETRAINED`). The errors are those of two groups of models of one kind.
     * In all other cases the numbers keep their own errors, and ``numbers`` itself is returned.
     """
     rule = contrast.audited.rule
@@ -418,12 +416,9 @@ def with_errors_by_chance(contrast: Contrast, numbers: Distances) -> Distances:
     if rule.chance == OF_SAMPLES and contrast.reference is None:
         # The factor makes the variance over samples unbiased, on which this test rests alone.
         return replace(numbers.of_samples(), influence=numbers.influence * _unbiased_factor(contrast.audited))
-    if contrast.reference is not None and not contrast.paired:
-        _shown, if_retrained = _differences([(contrast, each_attack)])
+    if contrast.reference is not None and (rule.chance == OF_RETRAINED or not contrast.paired):
+        _shown, if_retrained = _differences([(contrast, each_attack)], pairs=False)
         return if_retrained
-    if rule.chance == OF_RETRAINED and contrast.reference is not None:
-        retrained = paired.distances(**_combined([(contrast.reference, np.sqrt(2) * each_attack)]))
-        return replace(retrained, value=numbers.value)
     return numbers
 
 
@@ -506,7 +501,9 @@ def distances_of(contrast: Contrast) -> Distances:
     return shown
 
 
-def _differences(contrasts: list[tuple[Contrast, np.ndarray]]) -> tuple[Distances, Distances]:
+def _differences(
+    contrasts: list[tuple[Contrast, np.ndarray]], *, pairs: bool | None = None
+) -> tuple[Distances, Distances]:
     """Return the distances of methods whose models correspond, twice with different errors: first with the errors that
     audited and retrained models show, then with the errors that hold if all models are retrained. The two errors differ
     only for models without partners.
@@ -516,6 +513,9 @@ def _differences(contrasts: list[tuple[Contrast, np.ndarray]]) -> tuple[Distance
     contrasts
         For each method its numbers by one metric, and a matrix float64 [distances, numbers]. Each row of the matrix
         weights these numbers, and their weighted sum is one of the method's distances.
+    pairs
+        Whether audited models and their retrained partners are compared as pairs; by default they are where models have
+        partners (`Contrast.paired`).
     """
     first, _matrix = contrasts[0]  # whether models have partners, and a given spread, are the same for all methods
     matrices = np.concatenate([matrix for _, matrix in contrasts])
@@ -524,16 +524,12 @@ def _differences(contrasts: list[tuple[Contrast, np.ndarray]]) -> tuple[Distance
     counts = [len(matrix) for _, matrix in signed]
     audited = [(contrast.audited, matrix) for contrast, matrix in signed]
     reference = [(contrast.reference, matrix) for contrast, matrix in signed if contrast.reference]
-    if first.paired:
+    if first.paired if pairs is None else pairs:
         has_reference = np.repeat([contrast.reference is not None for contrast, _ in contrasts], counts)
         rows = np.eye(len(has_reference))
         # The numbers of all audited models come first, then those of retrained models, which are subtracted from them.
         # Methods that are compared with theory have no retrained models: the constant below is subtracted instead.
-        both = _combined(audited + reference)
-        # Imaginary samples of retrained models are others than those of audited ones, so that they do not cancel.
-        own = (np.arange(len(both["value"])) < len(rows))[:, None, None]
-        both["imagined"] = np.concatenate([both["imagined"] * own, both["imagined"] * ~own], axis=2)
-        numbers = paired.distances(**both)
+        numbers = paired.distances(**_combined(audited + reference))
         shown = if_retrained = numbers.combined(np.concatenate([rows, -rows[:, has_reference]], axis=1))
     else:
         combinations = np.concatenate([matrix for _, matrix in signed])
@@ -555,7 +551,8 @@ def _combined(effects: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndar
     the numbers of several effects on the same models.
 
     "value", "influence" and "imagined" have the combinations of the first effect, then those of the second, and so on.
-    "unit" and "split" are those of the models.
+    "unit" and "split" are those of the models. Each effect has imaginary samples of its own, which are 0 in those of
+    other effects, so that they do not cancel in differences between effects that agree on all samples.
 
     Parameters
     ----------
@@ -564,10 +561,16 @@ def _combined(effects: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndar
     """
     first, _matrix = effects[0]  # all effects are of models with the same units and splits
     combined = {"unit": first.unit, "split": first.split}
-    for name in ("value", "influence", "imagined"):
-        numbers = [np.tensordot(matrix, getattr(effect, name), axes=1) for effect, matrix in effects]
-        combined[name] = np.concatenate(numbers)
-    return combined
+    for name in ("value", "influence"):
+        combined[name] = np.concatenate(
+            [np.tensordot(matrix, getattr(effect, name), axes=1) for effect, matrix in effects]
+        )
+    distinct = {id(effect): effect for effect, _matrix in effects}.values()  # retrained models serve several methods
+    imagined = [
+        np.concatenate([np.tensordot(matrix, own.imagined * (own is effect), axes=1) for own in distinct], axis=2)
+        for effect, matrix in effects
+    ]
+    return combined | {"imagined": np.concatenate(imagined)}
 
 
 def margin(contrast: Contrast, margins: dict[str, float]) -> tuple[float, float]:

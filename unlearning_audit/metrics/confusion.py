@@ -46,7 +46,7 @@ def _confused(evaluation: Evaluation) -> tuple[Membership, np.ndarray]:
     return evaluation.membership[evaluation.target], predicted == evaluation.labels_of(evaluation.target)
 
 
-#: How often the classes are confused by chance, and how models differ in this, is known from retrained models only.
+#: How often classes are confused by chance is not known from theory. It varies as two groups of retrained models do.
 DECIDES = {"ic_score": DecisionRule(-1, "ic_score", chance=OF_RETRAINED, lowest=0.0, highest=1.0)}
 
 

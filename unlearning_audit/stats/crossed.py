@@ -233,8 +233,8 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
 def weighted_mean(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | None = None) -> Reading:
     """Return the weighted means of several statistics over splits, with all that their joint interval needs.
 
-    Imaginary samples are added so that no variance is 0 by chance. Their influence is reduced as much as averaging over
-    models and splits reduces the influence of real samples.
+    Imaginary samples are added so that no variance is 0 by chance. Averaging over models and splits changes their
+    influence as much as that of real samples (`with_imagined`).
 
     Parameters
     ----------
@@ -324,24 +324,24 @@ def with_imagined(
     *,
     alone: Float[np.ndarray, "statistics"],
 ) -> Float[np.ndarray, "statistics samples"]:
-    """Return the influence of real samples, and of imaginary ones as further columns. The variance of imaginary samples
-    is reduced as much as averaging has reduced the variance of real samples.
+    """Return the influence of real samples, and of imaginary ones as further columns. Averaging changes the variance of
+    imaginary samples as much as it changed the variance of real samples.
 
     Imaginary samples are added so that no variance is 0 by chance. Their influence is multiplied by the square root of
-    a ratio, or by 1 if the ratio is larger: the variance of real samples after averaging, divided by their variance
-    before averaging. The variance of imaginary samples is added to both variances, so that nothing is reduced where
-    real samples show no variance.
+    a ratio: the variance of real samples, divided by what it would be if models of one split agreed on all samples and
+    no two splits had a sample in common. The ratio exceeds 1 where splits have samples in common, of which they say the
+    same. The variance of imaginary samples is added to both variances, so that nothing changes where real samples show
+    no variance.
 
     Parameters
     ----------
     influence : float64 [statistics, samples]
         The influence of real samples on the means.
     imagined : float64 [statistics, splits, k]
-        The influence of imaginary samples before the reduction.
+        The influence of imaginary samples on the means, where splits have none in common.
     alone : float64 [statistics]
-        What Σ influence² would be if averaging had not reduced it: if models of one split agreed on all samples, and no
-        two splits had a sample in common. `unpaired.differences` passes what Σ influence² would be if no two models had
-        a sample in common.
+        What Σ influence² would be if models of one split agreed on all samples, and no two splits had a sample in
+        common.
 
     Returns
     -------
@@ -349,9 +349,9 @@ def with_imagined(
     """
     variance = (imagined**2).sum(axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
-        remaining = np.where(variance > 0, ((influence**2).sum(axis=1) + variance) / (alone + variance), 1.0)
-    reduced = imagined * np.sqrt(np.minimum(remaining, 1.0))[:, None, None]
-    return np.concatenate([influence, reduced.reshape(len(influence), -1)], axis=1)
+        ratio = np.where(variance > 0, ((influence**2).sum(axis=1) + variance) / (alone + variance), 1.0)
+    changed = imagined * np.sqrt(ratio)[:, None, None]
+    return np.concatenate([influence, changed.reshape(len(influence), -1)], axis=1)
 
 
 def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[np.ndarray, "statistics"]:

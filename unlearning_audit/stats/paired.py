@@ -293,8 +293,8 @@ def distances(
     split : int [models], optional
         The split of each model. Models of one unit and one split repeat each other; by default all models of a unit do.
     imagined : float [K, models, k], optional
-        The influence of imaginary samples, added so that no variance is 0 by chance (``stats.mean_influence``). This
-        influence is reduced as much as averaging reduces the variance of real samples (``crossed.with_imagined``).
+        The influence of imaginary samples, added so that no variance is 0 by chance (``stats.mean_influence``).
+        Averaging changes it as much as that of real samples (``crossed.with_imagined``).
 
     Returns
     -------

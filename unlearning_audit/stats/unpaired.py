@@ -120,8 +120,8 @@ class _Averaged:
     imagined
         float64 [K, places, k]: the means of the influences of imaginary samples.
     alone
-        float64 [K, places]: the sum over a place's models of Σ influence² of one model, which is what Σ influence²
-        would be if no two models had a sample in common.
+        float64 [K, places]: the mean over models of Σ influence² of one model, which is what Σ influence² would be if
+        models agreed on all samples.
     spread
         The covariance between models of one place, float64 [K, K], how much of it is noise of single samples in single
         models, float64 [K, K], and its degrees of freedom.
@@ -138,8 +138,7 @@ class _Averaged:
         """Return the influence of imaginary samples on the mean over places, which have the weights ``share`` float64
         [places]: float64 [K, places · k]."""
         influence = np.einsum("p,kps->ks", share, self.influence)
-        # What Σ influence² would be if no two models had a sample in common; averaging reduces it.
-        alone = (share**2 / self.count**2) @ self.alone.T
+        alone = self.alone @ share**2
         return crossed.with_imagined(influence, share[:, None] * self.imagined, alone=alone)[:, influence.shape[1] :]
 
 
@@ -169,7 +168,7 @@ def _means_over_models(group: Models, places: list[tuple[int, int]] | None) -> _
     spread = deviation @ deviation.T / max(dof, 1), products(noise) / max(dof, 1), dof
     if not dof and group.covariance is not None:
         spread = group.covariance, np.zeros_like(group.covariance), KNOWN
-    alone = (group.influence**2).sum(axis=2) @ member.T
+    alone = (group.influence**2).sum(axis=2) @ average.T
     return _Averaged(count, value, influence, average @ group.imagined, alone, spread)
 
 
