@@ -81,7 +81,7 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
     names = shown.get(kind) or [quantity.name for quantity in registry.quantities(name, file, name)]
     rows = [(record.method, record.row) for record in records if isinstance(record.row, Row)]
     matches = [(method, row) for method, row in rows if any(fnmatchcase(row.metric, name) for name in names)]
-    lines = [f"{file} runs correctly. In a study of digits with one label in five at random:"]
+    lines = [f"{file} runs correctly. In a study of digits that is too small to show what it finds:"]
     for method, row in matches[:MOST]:
         about = " ".join(filter(None, [row.metric, row.attack, *(f"{name} {value}" for name, value in row.place)]))
         # Without an interval its ends are NaN, and only NaN differs from itself.

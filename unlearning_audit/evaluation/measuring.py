@@ -209,9 +209,11 @@ def effect_of_values(module: Module, evaluation: Evaluation, options: Settings) 
         for name in registry.needed_signals("metrics", module.__name__, module.__file__)
     }
     value = np.asarray(registry.call("metrics", module, "value", models, options, **signals))
-    if value.shape != models.block.shape or value.dtype.kind not in "fiub" or not np.isfinite(value).all():
+    one_each = value.shape == models.block.shape and value.dtype.kind in "fiub"
+    if not one_each or not np.isfinite(value).all():
+        found = value.tolist() if one_each else f"{value.dtype} {list(value.shape)}"
         demand = f"an array of {len(models.block)} finite numbers, one for each model"
-        raise ValueError(f"value must return {demand}, it returned {value.dtype} {list(value.shape)}")
+        raise ValueError(f"value must return {demand}, it returned {found}")
     rule = getattr(module, "RULE", NO_RULE)
     return single(value=value.astype(np.float64), unit=models.block, split=models.split, rule=rule)
 
