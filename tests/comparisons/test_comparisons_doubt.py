@@ -221,12 +221,13 @@ def test_a_method_that_keeps_three_per_cent_is_not_equivalent():
 
 
 @pytest.mark.slow
-def test_the_share_closed_of_retraining_covers_all_of_it_whatever_the_number_of_attacks():
-    rng, audits, attacks = np.random.default_rng(8), 40, 12
+@pytest.mark.parametrize(("pairs", "models", "attacks"), [(3, 3, 12), (8, 1, 20)])
+def test_the_share_closed_of_retraining_covers_all_of_it_whatever_the_number_of_attacks(pairs, models, attacks):
+    rng, audits = np.random.default_rng(8), 40
     truth = {"none": (0.3, *[0.0] * (attacks - 1)), "retrain": (0.0,) * attacks, "x": (0.0,) * attacks}
-    covered, narrow, closer = 0, 0, 0
+    covered, narrow, closer, size = 0, 0, 0, {"pairs": pairs, "models": models, "samples": 300, "k": 60}
     for _ in range(audits):
-        parts = {m: {"advantage": p["advantage"]} for m, p in scenario(rng, truth, pairs=3, samples=300, k=60).items()}
+        parts = {m: {"advantage": p["advantage"]} for m, p in scenario(rng, truth, **size).items()}
         (row,) = (row for row in compare(parts)[0].distances if row["method"] == "x")
         covered += row["share_high"] >= 1
         narrow += row["share_low"] > 0.3

@@ -10,7 +10,7 @@ CLASSICAL = True
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return φ = log p_y/(1 − p_y) as the score, p_y the probability of the label. The decision is whether the score
-    reaches the threshold of the class, learned on the shadow models.
+    reaches the threshold of the class, at which ½(TPR + TNR) is largest on the shadow models.
 
     φ grows with p_y, so thresholds, decisions and the ROC curve are those of p_y. The score is not p_y itself, which
     rounds to 1 for the most confident samples and would tie them.

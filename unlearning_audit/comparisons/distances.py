@@ -770,5 +770,7 @@ def traces_removed(both: Distances, method: Read, none: Read) -> Estimate:
     """
     significant = none.differs and none.largest > 0
     share = share_closed(distances=both, significant=significant, factor=method.mean_widening)
+    if not method.differs and not np.isnan(share.high):
+        share = replace(share, high=1.0)  # a method that may be retraining may have removed all
     far = method.contrast.audited.rule.two_sided and method.largest < 0 and share.value < 1  # the last is False for NaN
     return replace(share, note="; ".join(filter(None, (share.note, FAR_SIDE if far else ""))))

@@ -320,8 +320,8 @@ def _set_coarse_margins(judged: dict[str, _Judged], coarse: set[str], lower_limi
 
 
 def _distance_rows(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
-    """Return a row of the table of distances for each metric by which ``method`` has a distance, with columns that
-    compare the method with doing nothing as well (`_beside_none`).
+    """Return a row of the table of distances for each metric by which ``method`` has a distance. Some columns compare
+    the method with doing nothing (`_beside_none`); they are empty for metrics of utility and for doing nothing itself.
 
     `evaluation.verdicts.DISTANCES` explains the columns.
 

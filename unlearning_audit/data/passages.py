@@ -123,6 +123,7 @@ def load(options: Options, root: Path) -> Source:
         # Part 2 is that of views.
         x, part = np.concatenate([x, views]), np.concatenate([part, np.full(len(views), 2, np.uint8)])
     fields |= _tokens.source_fields(tokenizer, _tokens.texts(tokenizer, x))
+    # The two classes are those of the logits (φ, 0) of language models. Label 0 is the text itself.
     return Source(x, np.zeros(len(x), np.int64), part, classes=2, public=public_passages, **fields)
 
 
@@ -216,8 +217,9 @@ def parted(documents: list[str], options: Options) -> tuple[list[str], list[str]
     """Divide the documents into public ones, from which tokens may be learned, and private ones, on which models are
     trained.
 
-    In a random order, the first documents are public, up to the share ``public`` of all text. At least one document is
-    public and at least one is private. Raises ValueError for fewer than two documents.
+    In a random order, the first documents are public, as long as they have less than the share ``public`` of all
+    characters. At least one document is public and at least one is private. Raises ValueError for fewer than two
+    documents.
     """
     if len(documents) < 2:
         raise ValueError(f"the corpus has {len(documents)} document(s); a public and a private one are needed")

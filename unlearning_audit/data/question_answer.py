@@ -92,8 +92,8 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read tokens int32 [rows, length], all with label 0: private rows to train on (part 0), then those of the test
-    part (1), then the views of both (2).
+    """Read tokens int32 [rows, length], all with label 0 of the two logits (φ, 0): private rows to train on (part 0),
+    then those of the test part (1), then the views of both (2).
 
     A random share of the training rows is public instead: the tokenizer learns from their texts, and their tokens are
     the field ``public``. A view is the question of its parent with another answer. ``group`` numbers the sets of the

@@ -12,8 +12,9 @@ VERDICTS = (
 )  # fmt: skip
 #: One row for each method and metric. ``distance`` from retraining, oriented so that doing nothing has a positive one;
 #: its interval; ``disagree``: whether test and interval disagree on 0; ``inner_low`` and ``inner_high``: the interval
-#: for equivalence; the margins; ``closer``: how much closer to retraining than doing nothing; ``from``: what the
-#: distance is measured from; the numbers of units, models and samples.
+#: for equivalence; the margins; ``broken``: whether it is the loss of utility of a broken model; ``p`` and ``p_holm``:
+#: before and after the correction over methods and deciding metrics; ``closer``: how much closer to retraining than
+#: doing nothing; ``from``: what the distance is measured from; the numbers of units, models and samples.
 DISTANCES = (
     "method", "metric", "attack", "deciding", "from", "distance", "ci_low", "ci_high", "disagree", "inner_low",
     "inner_high", "margin_far", "margin_near", "broken", "scale", "p", "p_holm", "closer", "closer_low", "closer_high",

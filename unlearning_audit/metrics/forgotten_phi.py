@@ -57,8 +57,8 @@ def effects(evaluation: Evaluation) -> dict[str, Effect]:
 def decides(evaluation: Evaluation) -> bool:
     """Return whether this metric has to decide because attacks by confidence cannot work by design.
 
-    Such attacks cannot work if nothing is held out, or if no held-out sample of a model has the label of one of its
-    forgotten samples.
+    Such attacks cannot work if nothing is held out, or if in no model a held-out sample has the label of a forgotten
+    sample.
     """
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     labels = np.broadcast_to(labels, member.forget.shape)

@@ -91,9 +91,9 @@ def _lines_and_unseen(evaluation: Evaluation, options: Options) -> tuple[list[Li
 
 
 def by_retraining(evaluation: Evaluation, rate: float) -> list[Line]:
-    """Return the lines of records that are found by comparison with retrained models (`against_retrained`); [] if there
-    are no retrained models of the same samples, or if retraining failed. ``rate`` is the expected share of the list
-    that is false."""
+    """Return a line for each forgotten record, recognised or not, by comparison with retrained models
+    (`against_retrained`); [] if there are no retrained models of the same samples, or if retraining failed. ``rate`` is
+    the expected share of false records among those that are recognised."""
     retraining = evaluation.comparable("retrain")
     # φ, or None if retraining failed, since that is no fault of the method. The lambda ignores the files that `or_none`
     # passes to it, because this group of models has them already.

@@ -55,7 +55,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
 
 def _of_folders(paths: list[Path]) -> list[Model]:
     """Read the models from single files of decision margins, ``margins/<data>/<kind>/…/id_<model>_….npy``; at most
-    `MOST_MODELS` models of each kind and forget set.
+    `MOST_MODELS` models of each data set, architecture, kind and forget set, each at one epoch.
 
     A file belongs to a model by its data, architecture, kind, forget set and number. Files outside of a folder
     ``forget_<k>`` belong to the models of all forget sets. Raises ValueError if a folder is missing in a path, if two

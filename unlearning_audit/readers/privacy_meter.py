@@ -46,9 +46,10 @@ def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndar
 
 
 def _of_signals(path: Path, root: Path) -> list[Model]:
-    """Read a model for each column of a file of signals, float [samples, models], with the logit of its signals as
-    scores. The memberships, bool [models, samples], lie in the file's folder or in one of the two folders above. Raises
-    ValueError that names the file if shapes do not fit, the memberships are missing, or signals are not from 0 to 1."""
+    """Read a model for each column of a file of signals, float [samples, models], that has memberships, with the logit
+    of its signals as scores. The memberships, bool [models, samples], lie in the file's folder or in one of the two
+    folders above. Raises ValueError that names the file if shapes do not fit, the memberships are missing, or signals
+    are not from 0 to 1."""
     signals = _arrays.load(path, "f")
     if signals.ndim != 2:
         raise ValueError(f"{path}: has shape {list(signals.shape)}, but must be [samples, models]")

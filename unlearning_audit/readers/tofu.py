@@ -155,6 +155,6 @@ def _compare_means(model: Model, quantity: str, printed: np.ndarray, recomputed:
 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
-    """Compute TOFU's forget quality from the truth ratios of a model and of a retrained model. The aggregated logs do
-    not print it."""
+    """Compute TOFU's forget quality from the truth ratios of a model and of a retrained model; return [] if one of the
+    two has none. The printed number is NaN, because the aggregated logs do not print it."""
     return _recompute.forget_quality(math.nan, model, retrained, "Kolmogorov–Smirnov test on truth ratios")

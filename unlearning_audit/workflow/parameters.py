@@ -296,14 +296,14 @@ def _settings(scenario: Scenario) -> dict[str, Any]:
 
 
 def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
-    """Return role → file or files of one evaluation that a figure of this ``kind`` draws, as ``DRAWN_FROM`` in the file
-    of the kind names them.
+    """Return name → file or files of one evaluation that a figure of this ``kind`` draws. The names are those of fields
+    of `CaseFiles`, which the file of the kind lists as ``DRAWN_FROM``.
 
-    Returns {} if the evaluation lacks one of the files, or if the figure draws logits before unlearning and not all
-    models have them.
+    Returns {} if it lists none, if the evaluation lacks one of the files, or if the figure draws logits before
+    unlearning and not all models have them.
     """
-    roles = registry.constant("report/figures", kind, file=None, identifier="DRAWN_FROM") or ()
-    files = {role: getattr(case, role) for role in roles}
+    names = registry.constant("report/figures", kind, file=None, identifier="DRAWN_FROM") or ()
+    files = {name: getattr(case, name) for name in names}
     incomplete = "originals" in files and len(case.originals) != len(case.unlearned)
     return {} if incomplete or not all(files.values()) else files
 
