@@ -54,6 +54,12 @@ def test_one_scenario_ends_with_its_methods_from_the_best_to_the_worst():
     ]
 
 
+def test_a_few_methods_of_several_scenarios_have_a_line_each():
+    head, *lines = ending.text(summary(*similar(2), scenarios=3), "r.html", 100).splitlines()[1:8]
+    assert head.split()[:2] == ["scenario", "method"]
+    assert [line[:24] for line in lines] == [f"  scenario {i}  method {j}  " for i in range(3) for j in range(2)]
+
+
 @pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("scenarios", [1, 40])
 def test_it_fits_the_terminal_and_names_what_is_left_out(width, scenarios):

@@ -14,6 +14,8 @@ from unlearning_audit.store.files import ArtifactError, read_json
 
 #: The most lines of the end of a run, and the most failures that are listed.
 LINES, FAILURES = 15, 6
+#: Of more than so many methods of several scenarios, each scenario has a line instead of each method.
+FEW = 8
 
 
 def summary(
@@ -45,8 +47,8 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     """Return the end of a run as text of at most `LINES` lines of ``width`` characters: the answer, and where the
     report is.
 
-    Each method has a line; if there are several scenarios, each scenario has a line instead of each method. Lines that
-    do not fit are counted. A study without unlearning methods gets one sentence.
+    Each method has a line; if several scenarios have more than `FEW` methods in all, each scenario has a line instead.
+    Lines that do not fit are counted. A study without unlearning methods gets one sentence.
 
     Parameters
     ----------
@@ -63,10 +65,12 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     answers = [place for place in summary["answers"] if place["lines"]]
     if not answers:
         return "\n".join([*textwrap.wrap(_unjudged(summary), width), *closing])
-    if len(answers) == 1:
-        (only,) = answers
-        body, noun = _of_methods(only), "more method"
-        sentences = [only[name] for name in ("best", "contradiction", "checked")]
+    if len(answers) == 1 or sum(len(place["lines"]) for place in answers) <= FEW:
+        body, noun = _of_methods(answers), "more method"
+        doubtful = words.joined([place["label"] for place in answers if not place["passed"]])
+        checked = f"Checks did not all pass in {doubtful}: see the report." if doubtful else "Checks passed."
+        alone = [answers[0][name] for name in ("best", "contradiction", "checked")]
+        sentences = alone if len(answers) == 1 else [checked]
     else:
         body, noun, sentences = _of_places(answers), "more scenario", [words.LEGEND]
     lines = [line for sentence in [*sentences, summary.get("extended", "")] for line in textwrap.wrap(sentence, width)]
@@ -82,13 +86,15 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     return "\n".join([*textwrap.wrap(words.QUESTION, width)[:1], *table, *lines, *closing])
 
 
-def _of_methods(place: dict[str, Any]) -> list[str]:
-    """Return a line of column names and a line for every method of one answer (``place``), the best first. Columns
-    without any text below their name are left out."""
-    rows = [("method", "traces removed", "verdict", "accuracy against retraining, points")]
-    for line in place["lines"]:
-        verdict = ": ".join(filter(None, (line["word"], line["why"])))
-        rows.append((naming.method(line["method"]), line["removed"], verdict, line["accuracy"]))
+def _of_methods(answers: list[dict[str, Any]]) -> list[str]:
+    """Return a line of column names and a line for every method of the answers, the best of a scenario first. Columns
+    without any text below their name are left out, and that of scenarios if there is only one answer."""
+    rows = [("scenario", "method", "traces removed", "verdict", "accuracy against retraining, points")]
+    for place in answers:
+        label = place["label"] if len(answers) > 1 else ""
+        for line in place["lines"]:
+            verdict = ": ".join(filter(None, (line["word"], line["why"])))
+            rows.append((label, naming.method(line["method"]), line["removed"], verdict, line["accuracy"]))
     columns = [(name, *texts) for name, *texts in zip(*rows, strict=True) if any(texts)]
     return [f"  {line}" for line in formats.aligned(list(zip(*columns, strict=True)))]
 
