@@ -30,8 +30,9 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: "Options") -
     """Call the published function for every model of the stack, one after the other, and store the weights that it
     returns.
 
-    ``options`` name the file and the function. Raises PluginError if the function cannot be called, returns something
-    other than weights, or changes the architecture.
+    ``options`` name the file and the function. The validation set is a random share of retain (``options.validation``).
+    Raises ValueError if the file or the function does not exist, and PluginError if the function cannot be called,
+    returns something other than weights, or changes the architecture.
     """
     published = _published.imported(options.file, options.function, options.argv, options.without, options.skip)
     with _processor.without_card(stack.device), published as function:
@@ -58,8 +59,9 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Argum
 
     For "Class.method", ``function`` is the class: a first call makes an object of it, and a second call is that of its
     method. Arguments are chosen by the names of parameters: an option of that name, or else what `arguments.assigned`
-    takes the name to mean (its role, such as "retain_loader"). Options that fit no parameter go to the last call that
-    accepts further keywords (``**kwargs``). Raises PluginError if a parameter or an option cannot be assigned.
+    takes the name to mean (its role, such as "retain_loader"), or else its default. Options that fit no parameter go to
+    the last call that accepts further keywords (``**kwargs``). Raises PluginError if a parameter or an option cannot be
+    assigned.
     """
     _, _, method = options.function.partition(".")  # "Class.method", or only the name of a function
     calls = [_published.parameters(function)]  # of each call: its parameters, and whether it accepts further keywords
@@ -128,7 +130,8 @@ class Arguments:
         return attribute() if inspect.ismethod(attribute) else attribute
 
     def data(self, subset: str) -> "Samples":
-        """Return the samples that the model has in a ``subset``: "retain", "forget", "val" or "train"."""
+        """Return the samples that the model has in a ``subset``: "retain", "forget", "val" or "train" (retain, then
+        forget)."""
         index = torch.from_numpy(self.rows[subset].index[self.number])
         batch = self.stack.read([self.number], index.unsqueeze(0))
         return Samples(batch.x.squeeze(0), batch.labels.squeeze(0), twice=self.options.batch == "x, y, y")
@@ -165,7 +168,8 @@ class Arguments:
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Return an optimiser of the model's parameters. The option ``optimizer`` of the function says its ``name`` in
-        torch.optim, and its arguments. Raises ValueError if torch has no optimiser of that name."""
+        torch.optim, and its arguments. Raises ValueError if it is not set, or if torch has no optimiser of that
+        name."""
         settings = dict(self.options.options.get("optimizer") or {})
         kind = getattr(torch.optim, str(settings.pop("name", "")), None)
         if kind is None:
@@ -223,7 +227,7 @@ def unlearned_weights(returned: object, model: nn.Module) -> Mapping[str, torch.
 
 
 def _equal(state: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
-    """Return whether two state dicts have the same names and equal tensors."""
+    """Return whether two state dicts have the same names and equal tensors. Tensors with NaN are equal to none."""
     return state.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in state.items())
 
 

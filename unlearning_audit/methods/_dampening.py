@@ -8,8 +8,8 @@ from unlearning_audit.methods import ModelStack, Rows, State, Tensor, torch
 def dampen(
     stack: ModelStack, forget: Rows, retain: Rows, importance: Callable[[Rows], State], a: float, lam: float
 ) -> None:
-    """Measure how important each weight is for all data and for ``forget``, and dampen the weights that matter mostly
-    to ``forget``.
+    """Measure how important each weight is for all data (retain and forget) and for ``forget``, and dampen the weights
+    that matter mostly to ``forget``.
 
     A weight whose importance for ``forget`` is more than ``a`` times that for all data is multiplied by ``lam`` times
     the ratio of the importance for all data to that for ``forget``, but at most by 1.

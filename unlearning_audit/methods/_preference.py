@@ -43,7 +43,7 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
     Parameters
     ----------
     table
-        int64 [samples, views]: the rows of each sample's views.
+        int64 [samples, views]: the rows of each sample's views; a sample to forget has no −1.
     beta
         β: the difference of the two answers is multiplied by it before log σ.
     """

@@ -50,8 +50,8 @@ def labels(batch: Batch) -> Tensor:
 
 
 def mean_over_tokens(values: Tensor, batch: Batch) -> Tensor:
-    """Return the mean of ``values`` [n, b, tokens] over the scored tokens of each sample, [n, b]. Without tokens,
-    return ``values`` unchanged."""
+    """Return the mean of ``values`` [n, b, tokens] over the scored tokens of each sample, [n, b], NaN for a sample
+    without any. For models without tokens, return ``values`` [n, b] unchanged."""
     if batch.reading is None:
         return values
     mask = (batch.x[..., 1:] >= 0).to(values.dtype)

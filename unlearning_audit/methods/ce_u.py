@@ -30,8 +30,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     def without(batch: Batch) -> Tensor:
         """Return the cross-entropy of each sample to the model's own prediction without the observed token: the mean
-        over the sample's scored tokens, [n, b]. For language models the first ``skip_first`` scored tokens do not
-        count."""
+        over the sample's scored tokens, [n, b]. For language models the first ``skip_first`` tokens that are not
+        negative do not count, the first of a sample, which is never scored, included; 0 if these are all."""
         z = batch.logits
         observed = nn.functional.one_hot(_tokens.labels(batch), z.shape[-1]).bool()
         target = z.detach().masked_fill(observed, -torch.inf).softmax(-1)

@@ -55,8 +55,9 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def prune_smallest(stack: ModelStack, share: float) -> State:
-    """Set the ``share`` of each model's weights with the smallest absolute value to 0. All matrices and kernels are
-    ranked together; biases and the weights of norms stay. Return which weights are kept: name → bool [models, …]."""
+    """Set the ``share`` of each model's weights with the smallest absolute value to 0, rounded down, and all weights as
+    large as the largest of these. All matrices and kernels are ranked together; biases and the weights of norms stay.
+    Return which weights are kept: name → bool [models, …]."""
     matrices = {name: value.flatten(1).abs() for name, value in stack.parameters.items() if value.ndim > 2}
     sizes = torch.cat([*matrices.values()], dim=1)  # [models, weights]
     count = int(share * sizes.shape[1])

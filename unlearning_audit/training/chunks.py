@@ -11,8 +11,9 @@ Result = TypeVar("Result")
 
 
 def chunks(rows: int, size: int, work: Callable[[slice], Result]) -> Iterator[Result]:
-    """Yield what ``work`` returns for one slice of ``size`` rows after another, until all of the ``rows`` are done.
-    When memory is exhausted, halve the size for the rest, and try again from the same row on.
+    """Yield what ``work`` returns for one slice of ``size`` rows after another, until all of the ``rows`` are done (the
+    last slice may end beyond them). When memory is exhausted, halve the size for the rest, rounding up, and try again
+    from the same row on.
 
     Raises the error of ``work`` if memory does not suffice for a single row, or if the error is not about memory.
     """

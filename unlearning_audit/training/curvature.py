@@ -83,7 +83,7 @@ def mean_squares(
         If False, the gradients of means over batches with observed labels are squared instead, and the mean is over
         batches.
     batch_size
-        The size of these batches.
+        The size of these batches. The last may be smaller, and counts as much in the mean.
     """
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
     if not per_sample:

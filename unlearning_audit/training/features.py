@@ -37,7 +37,7 @@ def readings(stack: ModelStack, index: np.ndarray) -> np.ndarray:
 
 def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tensor:
     """Return, for each sample, the mean of a language model's states after its last block and norm, over the positions
-    from which scored tokens are predicted: [n, width].
+    from which scored tokens are predicted: [n, width]. NaN for a sample without scored tokens.
 
     Parameters
     ----------

@@ -103,8 +103,8 @@ class Fit:
     def training_steps(self, state: "GroupState") -> Iterator[None]:
         """Train the models of one group through all epochs, and yield after each step. Their ``state`` changes.
 
-        Training continues from the group's checkpoint if there is one, leaves out passes that are of the first epochs
-        only, and ends early after ``steps`` steps.
+        Training continues from the group's checkpoint if there is one, writes one after an epoch if it is due, leaves
+        out passes that are of the first epochs only, and ends early after ``steps`` steps.
 
         Raises
         ------
@@ -187,7 +187,8 @@ class Fit:
     def _resume(self, state: "GroupState") -> int:
         """Restore the ``state`` of a group from its checkpoint, and return the epoch at which training continues.
 
-        Return 0 and change nothing if there is no checkpoint, or if it is of other models or of another optimiser.
+        Return 0 and change nothing if there is no checkpoint of these models, or if its tensors have other names or
+        shapes, as with another optimiser.
         """
         group = state.group
         self.prepare_group(group, {})
@@ -307,7 +308,7 @@ class Fit:
         """Return whether batches may be processed in pieces: no sample affects the loss of another one.
 
         Samples affect each other by batch normalisation in training mode, and by a loss with the attribute ``whole``.
-        A user's loss may read the whole batch too, so all losses must be the library's (`replayable`).
+        A user's loss may read the whole batch too, so all losses and the penalty must be the library's (`replayable`).
         """
         norms = (m for m in self.stack.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
         mixed = any(norm.training for norm in norms) or any(getattr(loss, "whole", False) for loss in self.losses)
@@ -385,9 +386,9 @@ class GroupState:
     epoch
         An int, or a tensor [] if steps are replayed from CUDA graphs.
     masked
-        Name → (which weights are trained, all weights at the start).
+        Name → (which weights are trained, all weights at the start); empty without the fit's ``mask``.
     scale
-        The group's part of the fit's ``scale``.
+        Name → [n, …]: the factors of gradients, the group's part of the fit's ``scale``; empty if it has none.
     marks
         bool [n, samples]: the samples that the fit's ``record`` marks, or None.
     update_sums

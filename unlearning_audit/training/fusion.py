@@ -23,8 +23,9 @@ LONG = 20_000
 
 
 def suitable(fit: Fit) -> bool:
-    """Return whether a fit can gain from fusion: it has at least `LONG` steps and is not private, and its networks read
-    images, are trained one by one in training mode, and draw no random numbers (dropout)."""
+    """Return whether a fit can gain from fusion: it has at least `LONG` steps, of all models together, and is not
+    private, and its networks read images, are trained one by one in training mode, and draw no random numbers
+    (dropout)."""
     stack = fit.stack
     dropouts = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in stack.model.modules())
     plain = type(fit) is Fit and isinstance(stack.engine, Serial) and stack.x.ndim == 4 and stack.model.training

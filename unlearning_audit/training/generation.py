@@ -131,7 +131,8 @@ def complete_texts(stack: Models, weights: tuple[State, State], x: Tensor, unifo
 
 def scored_bounds(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the position of the first scored token in each row of ``x`` [n, length], and the position after the last
-    scored token: int64 [n] each. A token is scored if it is not negative and not the first of the row."""
+    scored token: int64 [n] each. A token is scored if it is not negative and not the first of the row. For a row
+    without scored tokens they are 1 and length, as if all but the first were scored."""
     scored = (x[:, 1:] >= 0).to(torch.int64)
     # argmax finds the first 1, and in the flipped row the last.
     return 1 + scored.argmax(1), x.shape[1] - scored.flip(1).argmax(1)

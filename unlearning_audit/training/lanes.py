@@ -31,7 +31,7 @@ def run(fit: Fit) -> State | None:
 
     A lane trains one group. If memory is exhausted, half of the lanes go on, and the groups of the stopped lanes start
     again later. If a single lane exhausts the memory, its group or its batches are divided (`Scheduler.halve_lanes`).
-    Raises torch.OutOfMemoryError if one model does not fit.
+    Raises the step's error, such as torch.OutOfMemoryError, if one model does not fit.
     """
     fit.begin()
     with fused(fit):
@@ -105,8 +105,9 @@ class Scheduler:
             )  # fmt: skip
 
     def halve_lanes(self, lane: "Lane", memory_error: BaseException) -> None:
-        """Stop half of the lanes, first of all the ``lane`` that ran out of memory with the ``memory_error``. Their
-        groups wait again, and will start from the beginning; the stack has no results of theirs.
+        """Stop half of the lanes, rounded up, first of all the ``lane`` that ran out of memory with the
+        ``memory_error``; ``room`` becomes the number of the others, at least 1. The stopped groups wait again, before
+        all others, and will start from the beginning; the stack has no results of theirs.
 
         If there was a single lane, divide its group into two groups. If the group is a single model, let the fit divide
         its batches (`Fit.divide`), or raise ``memory_error`` if they cannot be divided.
@@ -169,7 +170,7 @@ class Lane:
     ended
         Whether training has ended.
     steps
-        How many steps were taken.
+        How many steps were taken, and 1 more once the lane has ended.
     state
         The state of the group, None before its first step.
     training_steps

@@ -220,8 +220,9 @@ class Models:
     def by_chunks(
         self, model: int, rows: Tensor, size: int, compute: Callable[[tuple[State, State], Tensor], Tensor]
     ) -> Tensor:
-        """Return what ``compute`` makes of the weights of the model with the number ``model`` and of its samples
-        ``rows`` int64 [rows], of ``size`` of them at once, or fewer if memory is exhausted: float32 [rows, …]."""
+        """Return what ``compute`` makes of the weights of the model with the number ``model`` (parameters, buffers) and
+        of the samples ``rows`` int64 [rows], not yet `scaled`, of ``size`` of them at once, or fewer if memory is
+        exhausted: float32 [rows, …], on the processor."""
         weights = self.state(model)  # copied once, not for every chunk
         parts = chunks(len(rows), size, lambda part: compute(weights, self.x[rows[part].to(self.device)]))
         return torch.cat([part.float().cpu() for part in parts])
@@ -281,7 +282,8 @@ class Models:
             "observed": the mean over samples of the squared gradient of the cross-entropy. "model": the squared
             gradient for each possible label counts with the label's probability by the model.
         per_sample
-            If False, the gradients of means over batches are squared instead, as some published code does.
+            If False, the gradients of means over batches with observed labels are squared instead, as some published
+            code does.
         batch_size
             The size of these batches; without effect if ``per_sample``.
         """

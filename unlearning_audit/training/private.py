@@ -39,8 +39,8 @@ def train(stack: Models, rows: Rows, privacy: Privacy, checkpoints: Checkpoints 
     """Train every model on its ``rows`` by DP-SGD, by the stack's recipe and within the budget ``privacy``.
 
     A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips the gradient of its
-    cross-entropy to the norm ``max_grad_norm``, adds noise and divides by the expected batch size. Sampling,
-    augmentation and noise are keyed by the model's seed.
+    cross-entropy to the norm ``max_grad_norm``, adds noise and divides by the expected batch size, rounded down.
+    Sampling, augmentation and noise are keyed by the model's seed.
 
     Sets ``stack.privacy``: the budget that each model's training spent (epsilon, delta; Rényi accounting, one sample
     added or removed), and how it was spent (noise_multiplier, max_grad_norm, sample_rate, steps).
@@ -191,9 +191,9 @@ class PrivateFit(Fit):
     checkpoints
         Where an interrupted training resumes.
     limit
-        The norm to which gradients are clipped.
+        The norm to which gradients are clipped; infinite for a recipe without ``dp``.
     expected
-        The number of samples in a batch on average.
+        The number of samples in a batch on average, rounded down.
     generators
         Group → the generator of noise of each of its models.
     """
@@ -329,7 +329,7 @@ class Poisson:
     Parameters
     ----------
     size
-        The length b of a batch is a multiple of this number.
+        The length b of a batch is a multiple of this number; 0 if no model draws a sample.
     first_epoch
         The 0-based epoch of the first batch.
     """

@@ -39,12 +39,14 @@ class Recipe(Optimiser):
     @field_validator("dp")
     @classmethod
     def _infinite_budget_is_none(cls, value: Privacy | None) -> Privacy | None:
-        """Return None for a privacy budget with infinite epsilon, which means training without DP."""
+        """Return None for a privacy budget with infinite epsilon, which means training without DP, and any other
+        ``value`` unchanged."""
         return None if value is not None and value.epsilon == float("inf") else value
 
     @model_validator(mode="after")
     def _what_private_training_allows(self) -> "Recipe":
-        """Raise ValueError if ``dp`` is set together with an option that private training does not support."""
+        """Return the recipe. Raise ValueError if ``dp`` is set and an option that private training does not support
+        differs from its default."""
         for name in ("record_updates", "precision", "class_weights"):
             if self.dp is not None and getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"{name} {getattr(self, name)} cannot be combined with dp; drop one of the two")

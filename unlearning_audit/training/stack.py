@@ -159,9 +159,10 @@ class ModelStack(Models):
         only : collection of str, optional
             The names of the parameters that are trained; by default all.
         mask : dict, optional
-            Name → bool [models, …]: the weights that are trained. All others are restored exactly after every step.
+            Name → bool [models, …], for each parameter that is trained: the weights that are trained. All others are
+            restored exactly after every step.
         scale : dict, optional
-            Name → float [models, …]: the factors of gradients (not of the weight decay).
+            Name → float [models, …]: the factors of gradients (not of the weight decay), 1 where a name is missing.
         penalty : callable, optional
             ``penalty(parameters, epoch)`` returns one value per model, which is added to the loss.
         record : bool [models, samples], optional

@@ -48,7 +48,7 @@ class Rows:
         return int(self.index.shape[1])
 
     def __getitem__(self, models: list[int]) -> "Rows":
-        """Return the rows of some ``models``, by their numbers."""
+        """Return the rows of these ``models``, numbers of lines of ``index``, in this order."""
         return Rows(self.index[models], self.fixed)
 
     def __add__(self, rows: "Rows") -> "Rows":
@@ -195,7 +195,7 @@ class Order:
     jitter
         Whether shifts of images are drawn too.
     passes
-        How many passes have been read.
+        How many passes have been begun, which is the number of the next one.
     """
 
     rows: Rows

@@ -13,7 +13,8 @@ CHUNK, MOST_LOGITS = 64, 2**26
 
 def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
     """Return four values (`four_values`) for every scored token of the samples with the numbers ``rows`` int64 [rows]:
-    float32 [models, rows, most, 4], NaN after a sample's last scored token.
+    float32 [models, rows, most, 4], NaN after a sample's last scored token. The values: log p; mean and standard
+    deviation of log p under the model's own prediction; and the token's rank in it, from 0.
 
     A token is scored if it is not negative and not the first. ``most`` is the largest number of scored tokens of a
     sample in the stack. Raises ValueError for models that do not predict tokens.
@@ -23,9 +24,9 @@ def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
     most = int((stack.x[:, 1:] >= 0).sum(1).max())
 
     def compute(weights: tuple[State, State], x: Tensor) -> Tensor:
-        """Return the values of the scored tokens by the model with these ``weights``, moved to the start of each row of
-        ``x``. A row with fewer scored tokens than ``most``, the largest number in the stack, ends with values of other
-        tokens, which are NaN."""
+        """Return the four values of the scored tokens by the model with these ``weights``, moved to the start of each
+        row of ``x``. A row with fewer scored tokens than ``most``, the largest number in the stack, ends with values of
+        other tokens, which are NaN."""
         # Stably sorted, scored tokens come first and stay in their order.
         order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
         return four_values(stack.output(weights, x, "tokens"), x).take_along_dim(order.unsqueeze(-1), dim=1)
