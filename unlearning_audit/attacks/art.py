@@ -40,7 +40,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     """Return as the score the probability of membership that ART infers, in [0, 1]; the decision is whether the score
     exceeds one half.
 
-    Raises ValueError if the shadow models have other classes than the audited models, or no members or no non-members.
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
 
     Parameters
     ----------
@@ -65,8 +66,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
 
 def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
-    """Return the model outputs that ART is given, float32 [n, classes]: by ``kind``, the option ``features``, the
-    logits, the probabilities, or else the log-probabilities."""
+    """Return the model outputs that ART is given, float32 [n, classes], from ``logits`` [n, classes]: by ``kind``, the
+    option ``features``, the logits, the probabilities, or else the log-probabilities. The labels ``y`` are not used."""
     if kind == "logits":
         return np.asarray(logits, np.float32)
     log_p = signals.log_probabilities(logits)

@@ -9,8 +9,9 @@ CLASSICAL = True
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
-    """Return φ = log p_y/(1 − p_y) as the score, p_y the probability of the label. The decision is whether the score
-    reaches the threshold of the class, at which ½(TPR + TNR) is largest on the shadow models.
+    """Return φ = log p_y/(1 − p_y) as the score, p_y the probability of the label. The decision is whether the score is
+    at least the threshold of the class, at which ½(TPR + TNR) is largest on the shadow models' samples of this class,
+    or on all of their samples if the class has no members or no non-members.
 
     φ grows with p_y, so thresholds, decisions and the ROC curve are those of p_y. The score is not p_y itself, which
     rounds to 1 for the most confident samples and would tie them.

@@ -17,12 +17,13 @@ SMALLEST = np.finfo(np.float64).tiny
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, squared_norms: np.ndarray) -> Score:
     """Return as the score minus the log of the norm of a sample's gradient of log p_y in the weights: members usually
-    have small norms. If members of the shadow models have the larger norms, as unlearning by gradient ascent leaves
-    them, the score is its negative. The decision is whether the score reaches the threshold of the class, learned on
-    the shadow models.
+    have small norms. If members of the shadow models have the larger norms (AUC below ½), as unlearning by gradient
+    ascent leaves them, the score is its negative. The decision is whether the score is at least the threshold of the
+    class, at which ½(TPR + TNR) is largest on the shadow models' samples of this class, or on all if the class has no
+    members or no non-members.
 
-    Raises ValueError if the shadow models have other classes than the audited models, or if logits and labels do not
-    fit each other.
+    Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
+    audited models, or if they have no members or no non-members.
 
     Parameters
     ----------

@@ -21,7 +21,8 @@ ALPHAS = 100
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray, reference_logp: np.ndarray) -> Score:
     """Return 1 − `share_kept` as the score: a larger score says that a model lost more of what it knew of the sample.
 
-    The decision is whether the score reaches the threshold of the class, learned on the shadow models.
+    The decision is whether the score is at least the threshold of the class, at which ½(TPR + TNR) is largest on the
+    shadow models' samples of this class, or on all if the class has no members or no non-members.
 
     Parameters
     ----------
@@ -57,8 +58,8 @@ def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, c
 
     Centres are taken at evenly spaced values α, ``count`` in all, from the φ of ``unseen_logp`` (α = 0) to ``before``
     (α = 1, at which no centre is taken). At each, the normal distribution function says how far ``after`` lies above
-    the centre, in standard deviations of the centre over the samples of a model. The result is the weighted mean of
-    these values, where the weight of a centre is the next value of α.
+    the centre, in standard deviations of the centre over the samples of a model (in units of 1 if that is 0). The
+    result is the weighted mean of these values, where the weight of a centre is the next value of α.
 
     The published code (iam_score.py) takes its "fixed variance" of the mean signal over shadow models and samples
     together. By default that code uses a Gumbel distribution of −log(.01 − log(p + 1e-5)). This function equals the

@@ -38,7 +38,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -
 
     The decision online is whether the ratio exceeds 0. Offline it is a test at ``false_positive_rate``: one-sided of
     the z-value, two-sided for the density. Raises ValueError for samples with fewer than ``minimum`` out models or,
-    online, in models, and for an audited model that is also a shadow model.
+    online, in models, for shadow models of other samples or classes, and for an audited model that is also a shadow
+    model.
 
     Parameters
     ----------
@@ -68,8 +69,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -
 
 
 def _gaussian(phi: np.ndarray, mask: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
-    """Return the median and the spread of each sample's φ over the shadow models for which ``mask`` is True, float64
-    [samples] each.
+    """Return the median, float64 [1, samples], and the spread of each sample's φ over the shadow models for which
+    ``mask`` is True: by ``options.spread``, each sample's own, [1, samples], or one for all, [1, 1].
 
     Parameters
     ----------

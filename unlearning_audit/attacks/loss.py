@@ -30,12 +30,12 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """Return the mean log p of the scored tokens of each text, float64 [...].
+    """Return the mean log p of the scored tokens of each text, float64 [...]; NaN for a text without any.
 
     Parameters
     ----------
     tokens
-        float64 [..., tokens, 4]: four numbers of each token, log p first.
+        float64 [..., tokens, 4]: four numbers of each token, log p first; NaN after a text's last token.
     compressed
         Not used; other attacks read it.
     """

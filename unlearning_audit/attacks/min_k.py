@@ -19,7 +19,8 @@ class Options(Settings):
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, tokens: np.ndarray) -> Score:
     """Return as the score the mean log p of the least likely tokens of a text, the share ``options.share`` of its
-    scored ones. The decision is whether the score reaches the threshold learned on the shadow models.
+    scored ones, rounded down, but at least one. The decision is whether the score is at least the threshold, one for
+    all classes, at which ½(TPR + TNR) is largest on the shadow models.
 
     Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
     audited models, or if they have no members or no non-members.
@@ -33,7 +34,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, t
     shadow
         Logits, labels and ``tokens`` of models with known members, on which the attack learns.
     tokens
-        float64 [models, samples, tokens, 4]: four numbers of each token by the audited models, log p first.
+        float64 [models, samples, tokens, 4]: four numbers of each scored token by the audited models, log p first; NaN
+        after a text's last token.
     """
     value = signals.lowest(tokens[..., LOGP], options.share)
     shadow_value = signals.lowest(shadow.tokens[..., LOGP], options.share)
@@ -41,12 +43,13 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, t
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """Return the Min-K % score of each text, float64 [...]: the mean of the lowest share `SHARE` of its tokens' log p.
+    """Return the Min-K % score of each text, float64 [...]: the mean of the lowest share `SHARE` of its tokens' log p,
+    at least one. NaN for a text without tokens.
 
     Parameters
     ----------
     tokens
-        float64 [..., tokens, 4]: four numbers of each token, log p first.
+        float64 [..., tokens, 4]: four numbers of each token, log p first; NaN after a text's last token.
     compressed
         Not used; other attacks read it.
     """

@@ -22,8 +22,9 @@ class Options(Settings):
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, tokens: np.ndarray) -> Score:
     """Return as the score the mean of the lowest (log p − μ)/σ of a text's tokens, the share ``options.share`` of its
-    scored ones. μ and σ are mean and standard deviation of log p over the vocabulary. The decision is whether the score
-    reaches the threshold learned on the shadow models.
+    scored ones, rounded down, but at least one. μ and σ are mean and standard deviation of log p over the vocabulary.
+    The decision is whether the score is at least the threshold, one for all classes, at which ½(TPR + TNR) is largest
+    on the shadow models.
 
     Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
     audited models, or if they have no members or no non-members.
@@ -37,7 +38,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, t
     shadow
         Logits, labels and ``tokens`` of models with known members, on which the attack learns.
     tokens
-        float64 [models, samples, tokens, 4]: log p, μ, σ and rank of each token by the audited models.
+        float64 [models, samples, tokens, 4]: log p, μ, σ and rank of each scored token by the audited models; NaN after
+        a text's last token.
     """
     value = signals.lowest(standardised(tokens), options.share)
     shadow_value = signals.lowest(standardised(shadow.tokens), options.share)
@@ -60,7 +62,7 @@ def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     Parameters
     ----------
     tokens
-        float64 [..., tokens, 4]: log p, μ, σ and rank of each token.
+        float64 [..., tokens, 4]: log p, μ, σ and rank of each token; NaN after a text's last token.
     compressed
         Not used; other attacks read it.
     """

@@ -15,8 +15,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     class; the decision is whether the score exceeds 0.
 
     A class of which shadow models have no members or no non-members is judged by a regression on φ alone, fitted to all
-    classes. Raises ValueError if the shadow models have other classes than the audited models, or no members or no
-    non-members.
+    classes. Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than
+    the audited models, or if they have no members or no non-members.
 
     Parameters
     ----------

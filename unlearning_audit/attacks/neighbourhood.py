@@ -12,7 +12,8 @@ NEEDS = "neighbours"
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, neighbours: np.ndarray) -> Score:
     """Return as the score the mean log p of a text's scored tokens minus the average over its neighbours of their mean
-    log p. The decision is whether the score reaches the threshold learned on the shadow models.
+    log p. The decision is whether the score is at least the threshold, one for all classes, at which ½(TPR + TNR) is
+    largest on the shadow models.
 
     Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
     audited models, or if they have no members or no non-members.

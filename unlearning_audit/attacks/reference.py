@@ -13,7 +13,8 @@ NEEDS = "reference_logp"
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, reference_logp: np.ndarray) -> Score:
     """Return as the score log p of the label minus its mean over the adversary's models that never saw the sample. The
-    decision is whether the score reaches the threshold learned on the shadow models.
+    decision is whether the score is at least the threshold, one for all classes, at which ½(TPR + TNR) is largest on
+    the shadow models.
 
     For a language model, log p is the mean over scored tokens. Raises ValueError if no sample was left unseen by two
     shadow models: the mean for one shadow model is taken over other shadow models. Raises ValueError too if logits and
@@ -29,7 +30,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, reference_logp: np.
     shadow
         Logits, labels and ``reference_logp`` of models with known members, on which the attack learns.
     reference_logp
-        float64 [models, samples]: the mean that is subtracted for each audited model.
+        float64 [models, samples]: the mean that is subtracted for each audited model. Where it is NaN, so is the score,
+        and the decision is False.
     """
     if shadow.member.any() and not shadow.nonmember.any():
         raise ValueError(

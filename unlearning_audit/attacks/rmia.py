@@ -36,11 +36,12 @@ class Options(Settings):
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options) -> Score:
     """Return as the score the share of other samples z that the sample x dominates, float64 [models, samples] in [0,
     1]. x dominates z if p(x|model)/p(x) is at least ``gamma`` times p(z|model)/p(z). The decision is whether the score
-    reaches ``beta``. If ``beta`` is "learned", the score must reach the best threshold on the shadow models, each of
-    which is scored by all others.
+    reaches ``beta``. If ``beta`` is "learned", the score must reach the threshold at which ½(TPR + TNR) is largest on
+    the shadow models, each of which is scored by all others.
 
     Raises ValueError for samples with fewer than ``minimum`` shadow models that were not, or online that were, trained
-    on them; for ``z: population`` if every sample was trained on; and for an audited model that is also a shadow model.
+    on them; for ``z: population`` if every sample was trained on; for shadow models of other samples or classes; and
+    for an audited model that is also a shadow model.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ def prior(
     Raises
     ------
     ValueError
-        For samples with fewer than ``minimum`` out models or, online, in models.
+        For samples with fewer than ``minimum`` out models or, online, in models; with ``leave_out`` one more is needed.
     """
     per_sample.require_models(nonmember, minimum=options.minimum, side="non-member", leave_out=leave_out)
     out = per_sample.mean(p, nonmember, leave_out=leave_out)

@@ -32,10 +32,11 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
 
 
 def features(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the inputs of the classifier, float64 [n, 2·classes + 1].
+    """Return the inputs of the classifier, float64 [n, 2·classes + 1], from ``logits`` [n, classes] and labels ``y``
+    int [n].
 
-    Each row holds the log-probabilities from the largest to the smallest and phi, all cut at ``BOUND``, then the label,
-    one-hot.
+    Each row holds the log-probabilities from the largest to the smallest, cut below at −`BOUND`, then phi, cut at
+    ±`BOUND`, then the label, one-hot.
     """
     log_p = -np.sort(-np.maximum(signals.log_probabilities(logits), -BOUND), axis=1)  # largest first
     phi = np.clip(signals.phi(logits, y), -BOUND, BOUND)

@@ -15,8 +15,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, before: np.ndarray)
     """Return as the score φ before − φ after unlearning: by how much the confidence in the label fell. What makes a
     sample hard for the model both before and after unlearning cancels in the difference.
 
-    The decision is whether the score reaches the threshold of the class, learned on the shadow models; without shadow
-    models, whether the score exceeds 0.
+    The decision is whether the score is at least the threshold of the class, at which ½(TPR + TNR) is largest on the
+    shadow models' samples of this class, or on all if the class has no members or no non-members. Without shadow
+    models, it is whether the score exceeds 0.
 
     Raises ValueError if logits and labels do not fit each other, if shadow models have other classes than the
     audited models, or if they have no members or no non-members.

@@ -11,7 +11,8 @@ NEEDS = ("tokens", "compressed")
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, tokens: np.ndarray, compressed: np.ndarray) -> Score:
     """Return as the score the sum of log p over the scored tokens, divided by the bytes of the text after zlib.
 
-    The decision is whether the score reaches the threshold learned on the shadow models.
+    The decision is whether the score is at least the threshold, one for all classes, at which ½(TPR + TNR) is largest
+    on the shadow models. For a text without tokens the score is NaN, and the decision False.
 
     Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
     audited models, or if they have no members or no non-members.
@@ -25,7 +26,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, tokens: np.ndarray,
     shadow
         Logits, labels, ``tokens`` and ``compressed`` of models with known members, on which the attack learns.
     tokens
-        float64 [models, samples, tokens, 4]: four numbers of each token by the audited models, log p first.
+        float64 [models, samples, tokens, 4]: four numbers of each scored token by the audited models, log p first; NaN
+        after a text's last token.
     compressed
         float64 [models, samples]: the bytes of each text after zlib.
     """
@@ -40,7 +42,8 @@ def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> 
     Parameters
     ----------
     tokens
-        float64 [models, samples, tokens, 4]: of these values of a token, log p is read.
+        float64 [models, samples, tokens, 4]: four numbers of each scored token, of which log p, the first, is read; NaN
+        after a text's last token.
     compressed
         float64 [models, samples]: the number of bytes of each text after zlib.
     """
@@ -53,5 +56,6 @@ def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray) -> np.ndarray:
     """Return the zlib score of each text, float64 [models, samples]: the mean log p of its tokens over its bytes after
-    zlib. NaN for samples without tokens."""
+    zlib. NaN for samples without tokens. ``tokens`` float64 [models, samples, tokens, 4] begins with log p;
+    ``compressed`` float64 [models, samples]."""
     return ratio(tokens, compressed, mean=True)

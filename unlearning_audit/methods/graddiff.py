@@ -22,8 +22,8 @@ class Options(_tokens.RetainOptions):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Raise the NLL of forget, ``gamma`` times, and minimise ``alpha`` times a loss on retain
-    (`_tokens.retain_stream`), with one batch of each set per step. Then train on retain for ``refine_epochs``."""
+    """Raise the NLL of forget, ``gamma`` times, and minimise ``alpha`` times ``retain_loss``, nll or kl, on retain,
+    with one batch of each set per step. Then train on retain for ``refine_epochs``."""
     keep = _tokens.retain_stream(stack, retain, options.retain_loss, options.alpha)
     step = (Stream(forget, weight=-options.gamma), keep)
     stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -22,7 +22,8 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Dampen the weights whose importance for forget is much larger than for all data, without a training step."""
+    """Multiply each weight whose importance for forget is more than ``a`` times that for all data by ``lam`` times the
+    inverse of this ratio, or by 1 if that is less. There is no training step."""
     from unlearning_audit.training.engine import forward_one
 
     def importance(model: Module, parameters: State, buffers: State, x: Tensor, _: Tensor) -> State:

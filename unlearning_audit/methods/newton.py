@@ -29,8 +29,9 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Move the last layer towards the optimum of its loss on retain by ``steps`` Newton steps, and add noise if
-    ``epsilon`` is above 0. The log has a bound on the distance to that optimum, the retrained layer.
+    """Move the last layer towards the optimum of its loss on retain by ``steps`` Newton steps, and, if ``epsilon`` is
+    above 0, add noise. The log has a bound on the distance to that optimum, the retrained layer; the noise makes two
+    layers at this distance (``epsilon``, ``delta``)-indistinguishable.
 
     Raises ValueError for a model without a final layer of its own, or with one that is not linear or predicts every
     token.

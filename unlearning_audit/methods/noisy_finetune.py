@@ -54,7 +54,8 @@ class Options(Settings):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Clip the weights to the norm ``radius``, take ``steps`` noisy steps of gradient descent on retain, then train on
-    it for ``refine_epochs``. With ``epsilon`` 0 there is no noise. Raises ValueError if lr·weight_decay is above 1."""
+    it for ``refine_epochs``. The noise makes two runs with any starting weights (``epsilon``,
+    ``delta``)-indistinguishable; with ``epsilon`` 0 there is none. Raises ValueError if lr·weight_decay is above 1."""
     shrink = 1 - options.lr * options.weight_decay
     if shrink < 0:
         raise ValueError("noisy_finetune: lr times weight_decay must be at most 1")

@@ -33,9 +33,9 @@ class Options(Optimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train on forget with the loss −(2/β)·log σ(β·(NLL − NLL_original)) and, if ``retain_weight`` is above 0, with
-    that weight on retain (`_tokens.retain_stream`). A step takes one batch of each set, and an epoch is one pass over
-    forget. Then train on retain for ``refine_epochs``."""
+    """Train on forget with the loss −(2/β)·log σ(β·(NLL − NLL_original)) and, if ``retain_weight`` is above 0, that
+    weight times ``retain_loss``, nll or kl, on retain. A step takes one batch of each set, and an epoch is one pass
+    over forget. Then train on retain for ``refine_epochs``."""
     original = stack.frozen()
 
     def preference(batch: Batch) -> Tensor:

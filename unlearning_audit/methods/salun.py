@@ -33,7 +33,8 @@ class Options(Momentum):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train the salient weights with random labels on forget and observed labels on retain."""
+    """Train the share ``keep`` of the weights, those with the largest gradients on forget, with random labels on forget
+    and observed labels on retain, in alternate passes. The labels are drawn anew in every epoch."""
     mask = salient(stack, forget, options.keep)
     wrong = Stream(forget, loss=RandomLabels(stack, options.relabel))
     stack.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", mask=mask)

@@ -25,7 +25,7 @@ class Options(_tokens.RetainOptions):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train on forget with ``gamma`` times the preference loss −(2/β)·log σ(β·(NLL − δ)), which raises each sample's
-    NLL above δ, plus ``alpha`` times a loss on retain (`_tokens.minimise`). A step takes one batch of each set, and an
+    NLL above δ, plus ``alpha`` times ``retain_loss``, nll or kl, on retain. A step takes one batch of each set, and an
     epoch is one pass over forget."""
 
     def preference(batch: Batch) -> Tensor:

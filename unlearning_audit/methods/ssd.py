@@ -24,8 +24,8 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Dampen the weights whose Fisher information is much larger on forget than on all data, without a training
-    step."""
+    """Multiply each weight whose Fisher information on forget is more than ``a`` times that on all data by ``lam``
+    times the inverse of this ratio, or by 1 if that is less. There is no training step."""
 
     def importance(rows: Rows) -> dict[str, Tensor]:
         """Return the Fisher information of each weight on some ``rows``, name → [models, …]."""

@@ -25,7 +25,7 @@ class Options(_tokens.RetainOptions):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train on forget towards the original's prediction in which the observed token's logit is lowered by ``beta``,
-    plus ``alpha`` times a loss on retain (`_tokens.minimise`). A step takes one batch of each set, and an epoch is one
+    plus ``alpha`` times ``retain_loss``, nll or kl, on retain. A step takes one batch of each set, and an epoch is one
     pass over forget."""
     original = stack.frozen()
 

@@ -22,7 +22,7 @@ class Options(_tokens.RetainOptions):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise −``gamma`` times the NLL of the observed tokens of forget, each weighed by p^β with p its probability,
-    plus ``alpha`` times a loss on retain (`_tokens.minimise`). A step takes one batch of each set, and an epoch is one
+    plus ``alpha`` times ``retain_loss``, nll or kl, on retain. A step takes one batch of each set, and an epoch is one
     pass over forget."""
 
     def weighted(batch: Batch) -> Tensor:
