@@ -25,7 +25,8 @@ class ImageOptions(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> "ImageOptions":
-        """Raise ValueError unless ``mean`` and ``std`` have equally many numbers and ``std`` is positive."""
+        """Return the options. Raise ValueError unless ``mean`` and ``std`` have equally many numbers, at least one, and
+        ``std`` is positive."""
         if len(self.mean) != len(self.std) or not self.mean or min(self.std) <= 0:
             raise ValueError("mean and std must have one number each for every channel, and std be positive")
         return self

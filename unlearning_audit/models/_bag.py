@@ -22,7 +22,7 @@ class Bag(nn.Module):
 
 
 def mean_over_tokens(states: Tensor, x: Tensor) -> Tensor:
-    """Return the mean of ``states`` [n, length, width] over the tokens of ``x`` [n, length] that are not padding, [n,
-    width]."""
+    """Return the mean of ``states`` [n, length, width] over the tokens of ``x`` [n, length] that are not padding
+    (negative), [n, width]; 0 for a row without any."""
     is_token = (x >= 0).to(states.dtype).unsqueeze(-1)
     return (states * is_token).sum(1) / is_token.sum(1).clamp_min(1)

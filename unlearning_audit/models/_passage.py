@@ -73,7 +73,7 @@ class Passage(nn.Module):
 
 
 def mean_nll(logits: Tensor, x: Tensor) -> Tensor:
-    """Return the mean of −log p over the scored tokens of each passage, [...].
+    """Return the mean of −log p over the scored tokens of each passage, [...]; NaN for a passage without any.
 
     The first token is left out, because nothing predicts it.
 
@@ -133,8 +133,8 @@ def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) ->
 
 
 def undropped(config: PretrainedConfig) -> PretrainedConfig:
-    """Return the configuration, in which every dropout rate is set to 0. Dropout would draw from one random stream for
-    all models."""
+    """Set every dropout rate of the configuration to 0 in place, and return it. Dropout would draw from one random
+    stream for all models."""
     for name, value in vars(config).items():
         if isinstance(value, float) and "drop" in name:
             setattr(config, name, 0.0)

@@ -33,7 +33,8 @@ class PaddedShortcut(nn.Module):
         self.before, self.after = added // 2, added - added // 2
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return ``x`` [n, inputs, h, w] at half its size, with channels of zeros added: [n, outputs, h/2, w/2]."""
+        """Return ``x`` [n, inputs, h, w] at half its size, with channels of zeros added: [n, outputs, h/2, w/2],
+        rounded up."""
         return F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.before, self.after))
 
 

@@ -35,7 +35,8 @@ class Causal(Size):
 
     @model_validator(mode="after")
     def _adapters_have_weights(self) -> "Causal":
-        """Raise ValueError for an adapter without weights, or with a base recipe that would train these weights."""
+        """Return the options. Raise ValueError for an adapter without weights, or with a base recipe that would train
+        these weights."""
         if self.adapter is not None and (self.weights is None or self.base is not None):
             raise ValueError("adapter needs weights, the folder of the frozen model, and no base")
         return self

@@ -18,8 +18,8 @@ def settings(kind: str) -> dict[str, Any]:
 
 
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
-    """Return the samples to query for each model, a random draw from its forgotten, held-out and retained samples:
-    int64 [models, rows], filled with −1."""
+    """Return the samples to query for each model, a random draw from its forgotten, held-out and retained samples (at
+    most 1000, 1000 and 2000): int64 [models, rows], filled with −1."""
     return signal_files.samples_for_features(member)
 
 

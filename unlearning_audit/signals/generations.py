@@ -14,19 +14,20 @@ MOST = 200
 
 
 def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings that serve all metrics with these ``options``: the largest of their numbers ``most``."""
+    """Return the settings that serve all metrics with these ``options``: the largest of their numbers ``most``, or
+    `MOST` if none has one."""
     return {"most": max((of_metric["most"] for of_metric in options if "most" in of_metric), default=MOST)}
 
 
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
-    """Return the samples whose answers each model generates, int64 [models, rows]: all forgotten and held-out ones, and
-    up to ``settings["most"]`` retained and as many test samples."""
+    """Return the samples whose answers each model generates, int64 [models, rows], filled with −1: all forgotten and
+    held-out ones, and up to ``settings["most"]`` retained and as many test samples, drawn at random."""
     return continued_samples(member, data.part, settings["most"])
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Generations:
-    """Return the answers of each model in ``stack`` to its own ``rows`` int64 [models, rows]. A model generates its
-    most probable token at every place."""
+    """Return the answers of each model in ``stack`` to its own ``rows`` int64 [models, rows], in which −1 stands for no
+    sample. A model generates its most probable token at every place."""
     from unlearning_audit.training import generation
 
     return Generations(generation.greedy(stack, rows), rows)

@@ -11,9 +11,10 @@ from unlearning_audit.signals import ArtifactError, Evaluation
 
 
 def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the mean log p of each neighbour of the samples ``rows``, float64 [models, rows, views]. Neighbours are
-    the views of that kind or, if the data have none, the paraphrases. Raises ArtifactError for samples without
-    neighbours."""
+    """Return the mean log p of each neighbour of the samples ``rows`` int64 [rows] by the models of ``files`` that
+    ``models`` bool [all models] chooses: float64 [models, rows, views], NaN where a sample has fewer. Neighbours are
+    the views of that kind or, if the data have none, the paraphrases. Raises ArtifactError if a sample has no
+    neighbour."""
     tables = [evaluation.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
     views = next((table for table in tables if table.shape[1]), None)
     if views is None or (views < 0).all(1).any():

@@ -13,7 +13,7 @@ from unlearning_audit.signals import Evaluation
 
 def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the mean log p of each sample's label over the shadow models that were not trained on it, float64 [models,
-    rows].
+    rows], for the models that ``models`` bool [all models] chooses and the samples ``rows`` int64 [rows].
 
     A shadow model is left out of its own mean; NaN where no other is left. The mean is always computed from models
     before unlearning, so ``files`` is not used.

@@ -12,8 +12,8 @@ RECORD, ROLE = Relearned, "relearned"
 
 
 def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings that serve all metrics with these ``options``: the largest of their numbers of ``steps``, and
-    all of their ``bits``, largest first. Without any, there is no entry "bits"."""
+    """Return the settings that serve all metrics with these ``options``: the largest of their numbers of ``steps``, or
+    0 if none has one, and all of their ``bits``, each once, largest first. Without any, there is no entry "bits"."""
     lists_of_bits = [of_metric["bits"] for of_metric in options if isinstance(of_metric.get("bits"), list)]
     bits = sorted(set().union(*lists_of_bits), reverse=True)
     steps = max((of_metric["steps"] for of_metric in options if "steps" in of_metric), default=0)
@@ -27,7 +27,7 @@ def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarra
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
     """Return the predictions of the models in ``stack`` for ``rows`` int64 [rows] after 0, 1, 2, 4 … steps, in which
-    copies of these models relearn half of what they forgot.
+    copies of these models relearn half of what they forgot, rounded down.
 
     The half is drawn by the model's seed alone, so that it is the same for every method. For this, the stack's seeds
     are replaced by those of unlearning.

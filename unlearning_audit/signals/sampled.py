@@ -20,14 +20,14 @@ def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
 
     "most", the number of retained and of test samples, is 0: these metrics compare forgotten with held-out samples
     only. "answers", how many answers are sampled to each sample, is the largest that a metric asks for in its option
-    ``samples``.
+    ``samples`` (`ANSWERS` for a metric without it).
     """
     return {"most": 0, "answers": max(of_metric.get("samples", ANSWERS) for of_metric in options)}
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
     """Return ``settings["answers"]`` answers, drawn at random, of each model in ``stack`` to each of its own ``rows``
-    int64 [models, rows]."""
+    int64 [models, rows], in which −1 stands for no sample."""
     from unlearning_audit.training import generation
 
     return Sampled(generation.sampled(stack, rows, settings["answers"]), rows)

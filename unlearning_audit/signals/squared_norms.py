@@ -42,7 +42,8 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
 
 
 def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the squared norms of the gradients of single samples, for ``models`` and ``rows``, float64 [models, rows].
+    """Return the squared norms of the gradients of single samples, float64 [models, rows], for the models of ``files``
+    that ``models`` bool [all models] chooses and the samples ``rows`` int64 [rows].
 
     Raises ArtifactError if they were not computed for all samples.
     """

@@ -15,8 +15,10 @@ OF_TEXTS = True
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
-    """Return the four numbers of each scored token of the samples ``rows`` int64 [rows] by the models in ``stack``:
-    float32 [models, rows, most, 4]. Raises ValueError for models that do not predict tokens."""
+    """Return four numbers of each scored token of the samples ``rows`` int64 [rows] by the models in ``stack``: float32
+    [models, rows, most, 4], NaN after a sample's last. They are log p, mean and standard deviation of log p under the
+    model's prediction, and rank from 0. ``most``: the largest number of scored tokens of a sample. Raises ValueError
+    for models that do not predict tokens."""
     from unlearning_audit.training import tokens
 
     return tokens.readings(stack, rows)
