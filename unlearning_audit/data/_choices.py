@@ -4,8 +4,8 @@ import numpy as np
 
 
 def count(option: str, value: float, n: int) -> int:
-    """Return ``value`` as a number of samples from 1 to ``n``. A float is a fraction of ``n``, an int a number. Raises
-    ValueError that names the ``option``."""
+    """Return ``value`` as a number of samples from 1 to ``n``. A float is a fraction of ``n``, which gives the nearest
+    number, an int is a number. Raises ValueError that names the ``option``."""
     fraction = isinstance(value, float)
     number = int(value * n + 0.5 if fraction else value)  # a fraction gives the nearest number
     if isinstance(value, bool) or not 1 <= number <= n or (fraction and value > 1):
@@ -30,7 +30,7 @@ def first_in_order(candidates: np.ndarray, order: np.ndarray, number: int) -> np
 
 def first_of_each_class(candidates: np.ndarray, y: np.ndarray, classes: int, number: int) -> np.ndarray:
     """Return a mask of the first ``number`` of ``candidates`` bool [n] with each label of ``y`` [n], bool [n]. Raises
-    ValueError for a class with fewer."""
+    ValueError for a class with fewer, and for a ``number`` below 1."""
     chosen = np.zeros_like(candidates)
     for label in range(classes):
         rows = np.flatnonzero(candidates & (y == label))

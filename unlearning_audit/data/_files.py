@@ -6,7 +6,7 @@ from typing import Any
 
 
 def text(file: Path) -> str:
-    """Return the text of a file. Raises ValueError if it is not UTF-8."""
+    """Return the text of a file. Raises ValueError if it cannot be read or is not UTF-8."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -95,7 +95,8 @@ def padded(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
 
 
 def last_scored(x: np.ndarray, tokens: int) -> np.ndarray:
-    """Return ``x`` [rows, length] with all but the last ``tokens`` scored tokens of each row marked as not scored."""
+    """Return ``x`` int32 [rows, length], in which only the last ``tokens`` of the tokens of each row that are not
+    negative stay so. The others are stored as ~token, which says that they are not scored."""
     is_scored = x >= 0
     still_to_come = is_scored[:, ::-1].cumsum(1)[:, ::-1]  # scored tokens from here to the end of the row
     return np.where(is_scored & (still_to_come > tokens), ~x, x)

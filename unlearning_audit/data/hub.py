@@ -113,7 +113,8 @@ def with_columns(options: Options, root: Path) -> Options:
 
 def read(options: Options, root: Path, split: str) -> tuple[list[Any], list[Any]]:
     """Return the inputs and the labels of the first ``options.most`` rows (None: all) of a ``split``. Inputs are texts,
-    or images uint8 [3, image_size, image_size]. Raises ValueError that names the row or the column."""
+    or images uint8 [3, image_size, image_size]. Raises ValueError that names the row or the column, or if there are
+    fewer than two rows or labels of two types."""
     column, of_label = str(options.image or options.text), str(options.label)
     values, labels = [], []
     rows = _hub.rows(root, options.repository, options.subset, options.revision, split, [column, of_label])

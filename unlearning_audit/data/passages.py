@@ -149,8 +149,8 @@ def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
 
 
 def folder(path: Path) -> list[str]:
-    """Return the documents of all .txt and .jsonl files below ``path``, in the order of their names. Raises
-    ValueError if there is no such file."""
+    """Return the documents of all .txt and .jsonl files below ``path``, in the order of their paths: a .txt file is
+    one, a .jsonl file has one on each line. Raises ValueError if there is no such file."""
     files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".jsonl") and file.is_file())
     if not files:
         raise ValueError(f"{path} holds no .txt or .jsonl file")
@@ -184,7 +184,8 @@ def wikitext(options: Options, root: Path) -> tuple[list[str], list[str]]:
 
 
 def articles(text: str) -> list[str]:
-    """Return WikiText cut before each title of the first rank, `` = Title = ``: one text for each article."""
+    """Return WikiText cut before each title of the first rank, `` = Title = ``: one text for each article, and one of
+    what comes before the first title. Blank texts are left out."""
     lines_of_articles: list[list[str]] = [[]]
     for line in text.splitlines(keepends=True):
         title = line.strip()
@@ -196,7 +197,8 @@ def articles(text: str) -> list[str]:
 
 def without_repeats(parts: list[list[str]]) -> list[list[str]]:
     """Return the documents of each of the ``parts`` with each paragraph (text between empty lines) only where it occurs
-    first, in whatever part. Documents of which no paragraph remains are left out."""
+    first, in whatever part. Paragraphs that differ in white space alone are the same. Documents of which no paragraph
+    remains are left out."""
     hashes: set[str] = set()
     unique: list[list[str]] = []
     for documents in parts:

@@ -96,8 +96,8 @@ def load(options: Options, root: Path) -> Source:
     then those of the test part (1), then the views of both (2).
 
     A random share of the training rows is public instead: the tokenizer learns from their texts, and their tokens are
-    the field ``public``. A view is the question of its parent with another answer. ``group`` numbers the sets of the
-    test part from 1. Raises ValueError that names the file and the row.
+    the field ``public``. A view is the question of its parent with another answer. With ``options.tests``, ``group``
+    numbers the sets of the test part from 1. Raises ValueError that names the file and the row.
     """
     train, *tests = (list(records) for records in rows(options, Path(root)))  # ``tests``: the sets of the test part
     test = [row for rows_of_test in tests for row in rows_of_test]
@@ -231,7 +231,7 @@ def prompt(options: Options, row: dict[str, Any]) -> str:
 
 
 def encoded(tokenizer: "Tokenizer", options: Options, row: dict[str, Any], answer: str) -> np.ndarray:
-    """Return the tokens of a row's question and an ``answer`` by the ``tokenizer``, padded: int32 [length].
+    """Return the tokens of a row's question and an ``answer`` by the ``tokenizer``, cut or padded: int32 [length].
     Tokens of the question are stored as ~token (the bitwise complement): models read them, and they are not scored.
     Raises ValueError if the question leaves no room for an answer."""
     before, after = _tokens.encoded(tokenizer, [prompt(options, row), answer])

@@ -173,9 +173,10 @@ def _source(table: "pandas.DataFrame", options: Options) -> Source:
 def _features(
     table: "pandas.DataFrame", names: list[str], train: np.ndarray, options: Options
 ) -> tuple[np.ndarray, list[str], list[str]]:
-    """Return the features of the columns ``names`` of the ``table``, float32 [rows, features], standardised by the
-    training rows ``train`` bool [rows]. Also return the names of the columns of numbers, and of categories with the
-    number of their values. Raises ValueError if ``names`` is empty, or if a column does not fit its kind."""
+    """Return the features of the columns ``names`` of the ``table``, float32 [rows, features]: a column of numbers,
+    standardised by the training rows ``train`` bool [rows] if the options say so, gives one feature, and a category one
+    of 0 and 1 for each value. Also return the names of the columns of numbers, and of categories with the number of
+    their values. Raises ValueError if ``names`` is empty, or if a column does not fit its kind."""
     columns, numeric, encoded = [], [], []
     for name in names:
         if _is_category(table[name]) or name in options.categories:

@@ -35,7 +35,8 @@ def models(options: Options) -> int:
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Return the memberships of one block of models.
 
-    All models are trained on the whole training part and forget the first samples of one class.
+    All models are trained on the whole training part and forget the first samples of ``options.target_class``, in the
+    order of the data: the share ``options.fraction`` of its training samples, rounded down.
 
     Parameters
     ----------

@@ -50,8 +50,9 @@ def models(options: Options) -> int:
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Return the memberships and labels of one block of models.
 
-    The models are trained on the whole training part or, for the pool "half", on a random half of it. Some samples of
-    two classes, drawn at random, have the label of the other class in training, and are to be forgotten.
+    The models are trained on the whole training part or, for the pool "half", on a random half of it. Random samples of
+    both ``options.classes`` have the label of the other class in training, and are to be forgotten: of each class as
+    many as ``options.share`` of the smaller one, rounded down.
 
     Parameters
     ----------

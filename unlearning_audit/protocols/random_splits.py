@@ -23,7 +23,7 @@ def draw(
     """Return the memberships of models of two independent random splits, and of the adversary's shadow models.
 
     Half of the training part is the game's, the other half the adversary's. Of each half, two splits are drawn
-    independently of each other.
+    independently of each other. Raises ValueError if the data are too few for one sample to forget.
 
     Parameters
     ----------
