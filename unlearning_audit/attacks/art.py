@@ -51,6 +51,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
         int [samples] or [models, samples]: labels.
     shadow
         Logits and labels of models with known members, on which the attack learns.
+    rng
+        What draws the rows to learn from, and the seed of ART.
     """
     statistic = partial(features, kind=options.features)
     # Features, labels and memberships of the shadow models' samples.
@@ -78,7 +80,7 @@ def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator)
     """Return the numbers of the rows from which ART learns, int64 [rows], members before non-members.
 
     At most ``options.rows`` members and at most as many non-members are taken. If ``options.balanced``, no more of
-    either kind are taken than there are of the rarer one. Of a kind that has more rows, some are drawn at random; a
+    either kind are taken than there are of the rarer one. Of a kind that has more rows, some are drawn by ``rng``; a
     kind that is taken whole keeps its order.
 
     Parameters

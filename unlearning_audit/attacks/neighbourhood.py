@@ -36,6 +36,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, neighbours: np.ndar
 
 
 def above_neighbours(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
-    """Return log p of each sample minus the mean log p of its neighbours, float64 [models, samples]. ``neighbours``
-    float64 [models, samples, views]: log p of the neighbours, NaN where a sample has fewer."""
+    """Return log p of each sample minus the mean log p of its neighbours, float64 [models, samples], from ``logits``
+    [models, samples, classes] and labels ``y`` [samples] or [models, samples]. ``neighbours`` float64 [models, samples,
+    views]: log p of the neighbours, NaN where a sample has fewer."""
     return np.asarray(signals.per_model(signals.label_logp, logits, y) - np.nanmean(neighbours, -1))

@@ -44,5 +44,5 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, reference_logp: np.
 
 def calibrated(logits: np.ndarray, y: np.ndarray, reference_logp: np.ndarray) -> np.ndarray:
     """Return log p of the label minus ``reference_logp``, float64 [models, samples], its mean over models that never
-    saw the sample."""
+    saw the sample. ``logits`` [models, samples, classes]; ``y`` [samples] or [models, samples]."""
     return np.asarray(signals.per_model(signals.label_logp, logits, y) - reference_logp)

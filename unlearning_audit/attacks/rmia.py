@@ -124,7 +124,8 @@ def share_dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np
 
 
 def _count_dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray:
-    """Return how many samples of ``z`` each sample x dominates, itself excluded, int64 [samples].
+    """Return how many samples z each sample x dominates, with ratio(x)/ratio(z) ≥ ``gamma``, itself excluded: int64
+    [samples].
 
     Parameters
     ----------

@@ -35,6 +35,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
         int [samples] or [models, samples]: labels.
     shadow
         Logits and labels of models with known members, on which the attack learns.
+    rng
+        What draws the rows to learn from.
     """
     from sklearn.svm import SVC
 

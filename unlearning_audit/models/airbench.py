@@ -20,8 +20,8 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
-    """Return the network as a sequence of layers. Convolutions start as the identity on the channels that input and
-    output have in common (Jordan 2024).
+    """Return the network, which maps images [n, *shape] to logits [n, classes], as a sequence of layers. Convolutions
+    start as the identity on the channels that input and output have in common (Jordan 2024).
 
     Raises ValueError for samples that are not images, for images too small to be halved once per block, and for widths
     that ``groups`` does not divide if ``norm`` is group.

@@ -16,7 +16,8 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
-    """Return the network as a sequence of layers, in which each 3 × 3 convolution halves the image, rounding up.
+    """Return the network, which maps images [n, *shape] to logits [n, classes], as a sequence of layers, in which each
+    3 × 3 convolution halves the image, rounding up.
 
     Raises ValueError for samples that are not images, and for channels that ``groups`` does not divide if
     ``norm`` is group.

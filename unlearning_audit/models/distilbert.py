@@ -15,7 +15,7 @@ class Options(_text.Size):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
-    """Return the classifier, without dropout.
+    """Return the classifier, which maps tokens int [n, *shape] to logits [n, classes], without dropout.
 
     Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for rows longer than
     the model's positions.

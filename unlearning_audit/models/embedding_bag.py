@@ -14,8 +14,8 @@ class Options(Settings):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
-    """Return the classifier: token vectors, their mean over all but padding, Linear, ReLU, Linear. Raises ValueError
-    for samples that are not rows of tokens."""
+    """Return the classifier, which maps tokens int [n, *shape] to logits [n, classes]: token vectors, their mean over
+    all but padding, Linear, ReLU, Linear. Raises ValueError for samples that are not rows of tokens."""
     from unlearning_audit.models._bag import Bag
 
     if len(shape) != 1:

@@ -13,7 +13,8 @@ class Options(Settings):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
-    """Return one Linear layer, preceded by a Flatten if samples have several axes."""
+    """Return one Linear layer, preceded by a Flatten if samples have several axes: it maps [n, *shape] to logits [n,
+    classes]."""
     from unlearning_audit.models._layers import headed
 
     flatten = [nn.Flatten()] if len(shape) > 1 else []

@@ -20,7 +20,7 @@ class Options(Settings):
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the network as a sequence of Linear and activation layers, preceded by a Flatten if samples have several
-    axes."""
+    axes: it maps [n, *shape] to logits [n, classes]."""
     from unlearning_audit.models._layers import headed
 
     layers: list[nn.Module] = [nn.Flatten()] if len(shape) > 1 else []

@@ -18,8 +18,8 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
-    """Return a ResNet of four stages of two blocks, 64 to 512 channels, with projections in the shortcuts and torch's
-    default initialisation.
+    """Return a ResNet, which maps images [n, *shape] to logits [n, classes], of four stages of two blocks, 64 to 512
+    channels, with projections in the shortcuts and torch's default initialisation.
 
     Raises ValueError for samples that are not images, and for channels that ``groups`` does not divide if
     ``norm`` is group.

@@ -27,8 +27,8 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
-    """Return the network. Weights of convolutions and of the head are drawn from the normal distribution of He et al.
-    (2015).
+    """Return the network, which maps images [n, *shape] to logits [n, classes]. Weights of convolutions and of the head
+    are drawn from the normal distribution of He et al. (2015).
 
     Raises ValueError for samples that are not images, and for channels that ``groups`` does not divide if
     ``norm`` is group.

@@ -28,8 +28,8 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
-    """Return the network, without stochastic depth and dropout. It resizes images of another size than
-    ``options.image_size``.
+    """Return the network, which maps images [n, *shape] to logits [n, classes], without stochastic depth and dropout.
+    It resizes images of another size than ``options.image_size``.
 
     Raises ValueError for samples that are not images of three channels, and if the weights cannot be read or do not
     fit.

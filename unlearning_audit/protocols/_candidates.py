@@ -28,7 +28,8 @@ def selects_from(options: Candidates) -> str | None:
 
 
 def candidates(samples: np.ndarray, data: Data, options: Candidates) -> np.ndarray:
-    """Return those of ``samples`` (int [n]) that may be forgotten or held out, in the same order."""
+    """Return those of ``samples`` (int [n]) that may be forgotten or held out, in the same order: those with a label
+    among ``options.classes``, or all if these are empty."""
     return samples[np.isin(data.y[samples], options.classes)] if options.classes else samples
 
 

@@ -44,6 +44,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
         The block's number.
     population
         Not used, as there is only one.
+    seed
+        The seed from which the models' seeds are derived.
 
     Raises
     ------

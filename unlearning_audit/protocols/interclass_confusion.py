@@ -50,9 +50,10 @@ def models(options: Options) -> int:
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Return the memberships and labels of one block of models.
 
-    The models are trained on the whole training part or, for the pool "half", on a random half of it. Random samples of
-    both ``options.classes`` have the label of the other class in training, and are to be forgotten: of each class as
-    many as ``options.share`` of the smaller one, rounded down.
+    The models are trained on the whole training part or, for the pool "half", on a random half of it, the same in every
+    block. Random samples of both ``options.classes`` have the label of the other class in training, and are to be
+    forgotten: of each class as many as ``options.share`` of the smaller one, rounded down. They are drawn anew for each
+    block.
 
     Parameters
     ----------
@@ -60,6 +61,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
         The block's number.
     population
         Not used, as there is only one.
+    seed
+        The seed of all draws, from which the models' seeds are derived, too.
 
     Raises
     ------

@@ -34,8 +34,8 @@ def models(options: Options) -> int:
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Return the memberships of one pair of models, each trained on another half of the training part.
 
-    The halves are random. All samples that a model is not trained on are held out from it. If the number of samples is
-    odd, one sample is in neither half.
+    The halves are drawn anew for each pair. All samples that a model is not trained on are held out from it. If the
+    number of samples is odd, one sample is in neither half.
 
     Parameters
     ----------
@@ -43,6 +43,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
         The pair's number.
     population
         Not used, as there is only one.
+    seed
+        The seed of all draws, from which the models' seeds are derived, too.
 
     Raises
     ------

@@ -50,8 +50,8 @@ def draw(
 ) -> Membership:
     """Return the memberships of one model.
 
-    Canaries are training samples, drawn in pairs. Of each pair, a fair coin decides which canary the model is trained
-    on and forgets; the other is held out. All other training samples are retained.
+    Canaries are training samples, drawn in pairs, the same in every block. Of each pair, a fair coin decides which
+    canary the model is trained on and forgets; the other is held out. All other training samples are retained.
 
     ``pair`` of the memberships is the number of a canary's pair, −1 for other samples. If there are several requests,
     the first pairs belong to the first request, and so on.
@@ -62,6 +62,8 @@ def draw(
         The model's number.
     population
         Not used, as there is only one.
+    seed
+        The seed of all draws, from which the models' seeds are derived, too.
     selection
         How strongly samples are memorised, if ``options.memorised`` needs it.
 

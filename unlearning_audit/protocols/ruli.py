@@ -95,6 +95,8 @@ def draw(
         The block's number.
     population
         "targets" or "shadows".
+    seed
+        The seed of all draws, from which the models' seeds are derived, too.
     selection
         Which samples are vulnerable or protected, if ``options.target_set`` needs it.
 

@@ -55,9 +55,9 @@ def draw(
 ) -> Membership:
     """Return the memberships of one pair of swapped splits, and of the adversary's shadow models.
 
-    Half of the training part is the game's, the other half the adversary's. From each half, samples R, F and T are
-    drawn. All models of a half retain R. The models of one split forget F and never see T, the models of the other
-    split forget T and never see F.
+    Half of the training part is the game's, the other half the adversary's, for all pairs. From each half, samples R, F
+    and T are drawn for this pair. All models of a half retain R. The models of one split forget F and never see T, the
+    models of the other split forget T and never see F.
 
     Parameters
     ----------
@@ -65,6 +65,8 @@ def draw(
         The pair's number.
     population
         Not used, as there is only one.
+    seed
+        The seed of all draws, from which the models' seeds are derived, too.
     selection
         How strongly samples are memorised, if ``options.memorised`` needs it.
 

@@ -111,7 +111,8 @@ class Batch:
 
 
 def fit_labels(batch: Batch) -> Tensor:
-    """Return the cross-entropy with the observed labels: the loss of ordinary training."""
+    """Return the cross-entropy of each sample of a batch with its observed label, [n, b]: the loss of ordinary
+    training."""
     return cross_entropy(batch.logits, batch.labels)
 
 
