@@ -11,8 +11,9 @@ from unlearning_audit.evaluation import logistic
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
-    """Return as the score the log-odds of membership at equal priors, by one logistic regression on `features` for each
-    class; the decision is whether the score exceeds 0.
+    """Return as the score the log-odds of membership at equal priors, by one logistic regression for each class, on φ
+    and on how the rest of the probability is divided among the other classes (`features`); the decision is whether the
+    score exceeds 0.
 
     A class of which shadow models have no members or no non-members is judged by a regression on φ alone, fitted to all
     classes. Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than

@@ -11,8 +11,8 @@ BOUND = 20.0
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
-    """Return as the score the log-odds of membership at equal priors, by a logistic regression on `features`; the
-    decision is whether the score exceeds 0.
+    """Return as the score the log-odds of membership at equal priors, by a logistic regression on a sample's sorted
+    log-probabilities, φ and label (`features`); the decision is whether the score exceeds 0.
 
     Members and non-members weigh the same in the fit.
 

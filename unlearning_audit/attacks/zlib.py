@@ -56,6 +56,6 @@ def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray) -> np.ndarray:
     """Return the zlib score of each text, float64 [models, samples]: the mean log p of its tokens over its bytes after
-    zlib. NaN for samples without tokens. ``tokens`` float64 [models, samples, tokens, 4] begins with log p;
-    ``compressed`` float64 [models, samples]."""
+    zlib. NaN for samples without tokens. ``tokens`` float64 [models, samples, tokens, 4]: four numbers of each token,
+    log p first; ``compressed`` float64 [models, samples]."""
     return ratio(tokens, compressed, mean=True)

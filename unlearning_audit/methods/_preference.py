@@ -56,7 +56,8 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
         return rise * _tokens.count_scored(stack, batch)
 
     def loss(batch: Batch) -> Tensor:
-        """Return the loss of each sample by the view in ``batch``, [n, b]. The first batch has the own answers."""
+        """Return the loss of each sample by the view in ``batch``, −(2/β)·log σ(β·(rise of the view − rise of the own
+        answer)), [n, b]. The first batch has the own answers."""
         assert batch.first is not None
         return preferred(gained(batch) - gained(batch.first), beta)
 

@@ -26,7 +26,7 @@ class Options(_tokens.RetainOptions):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train on forget with the loss −(2/β)·log σ(β·(Δ(alternate) − Δ(own answer))), where Δ is the rise of log p since
-    the original, plus ``alpha`` times ``retain_loss``, nll or kl, on retain.
+    the original, as a mean over a sample's alternates, plus ``alpha`` times ``retain_loss``, nll or kl, on retain.
 
     Each step takes one batch of each set; an epoch is one pass over forget with all its alternates. Alternates of texts
     come from the data. For samples with labels, the alternate is the likeliest other label. Raises ValueError for a

@@ -28,8 +28,8 @@ class Options(Momentum):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train the forget samples towards the class across their nearest decision boundary. Raises
-    ValueError for samples that are tokens."""
+    """Train the forget samples towards the class across their nearest decision boundary: the most probable other class
+    after a step of ``bound`` that raises the loss. Raises ValueError for samples that are tokens."""
     _inputs.refuse_tokens(stack, "boundary_shrink")
     # The class across the nearest boundary of each sample to forget, [models, samples].
     nearest = torch.zeros(len(stack), len(stack.x), dtype=torch.int64, device=stack.device)
@@ -49,7 +49,7 @@ def nearest_class(stack: ModelStack, model: int, index: np.ndarray, bound: float
     int64 [rows].
 
     It is found by a step of size ``bound`` along the sign of the loss's gradient in the sample: the most probable class
-    there, except the true one.
+    there, except the true one. Images stay within [0, 1].
     """
     from unlearning_audit.training.engine import forward_one
 

@@ -32,14 +32,16 @@ class Options(Momentum):
 
     def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
         """Return the learning rate of the 0-based ``epoch`` out of ``epochs``: it rises linearly to lr at the middle
-        epoch and then falls. All steps of an epoch have the same rate, so that ``step`` and ``steps`` do not matter."""
+        epoch and then falls (1/3, 2/3, 1, 2/3, 1/3 of lr in 5 epochs). All steps of an epoch have the same rate, so
+        that ``step`` and ``steps`` do not matter."""
         top = (epochs + 1) // 2  # the number of epochs that rise
         return self.lr * ((epoch + 1) / top if epoch < top else (epochs - epoch) / (epochs + 1 - top))
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Reinitialise the weights with the smallest gradients (`smallest_gradients`), then finetune on retain. There the
-    gradients of the other weights of these layers are multiplied by ``kept_rate``.
+    """Reinitialise the share ``restart`` of each layer's weights, those with the smallest absolute gradients of
+    CE(retain) − CE(forget) (`smallest_gradients`), then finetune on retain. There the gradients of the other weights of
+    these layers are multiplied by ``kept_rate``.
 
     Raises ValueError for a network without weights to choose among.
     """

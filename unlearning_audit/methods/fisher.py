@@ -28,8 +28,8 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Add normal noise to the weights, drawn by each model's seed. Its standard deviation (`noise_deviations`) comes
-    from the Fisher information on retain.
+    """Add normal noise to the weights, drawn by each model's seed. Its standard deviation (`noise_deviations`) is,
+    within limits, the root of ``alpha`` over the Fisher information on retain.
 
     For golatkar with ``whole_class`` reset, a model that forgets a whole class gets its last layer's weights of that
     class replaced by noise of variance 1e-3 around 0.

@@ -28,7 +28,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     times the inverse of this ratio, or by 1 if that is less. There is no training step."""
 
     def importance(rows: Rows) -> dict[str, Tensor]:
-        """Return the Fisher information of each weight on some ``rows``, name → [models, …]."""
+        """Return the Fisher information of each weight on some ``rows``, name → [models, …]: the mean squared gradient
+        of the cross-entropy over samples or, without ``per_sample``, of its means over batches."""
         return stack.squared_gradients(rows, per_sample=options.per_sample, batch_size=options.batch_size)
 
     dampen(stack, forget, retain, importance, options.a, options.lam)

@@ -83,9 +83,9 @@ def draw(
 ) -> Membership:
     """Return the memberships of the three models of one block.
 
-    In each model, a target sample is retained, forgotten or held out (by `roles`). Each model is also trained on other
-    samples, which are drawn for it alone. If the target samples are canaries, it also forgets some of its other samples
-    (`_fillers`).
+    In each model, a target sample is retained, forgotten or held out: once each in the three models, if it is no canary
+    (`roles`). Each model is also trained on other samples, which are drawn for it alone. If the target samples are
+    canaries, it also forgets some of its other samples (`_fillers`).
 
     ``weight`` of the memberships is 1 on target samples, the only ones that attacks score.
 

@@ -25,8 +25,8 @@ def _use(choice: str) -> str:
     """Claim the device that ``choice`` names, the value of UNLEARNING_DEVICE, make it ready, and return "cuda" or
     "cpu". For "", that is a GPU if the machine has one, else the processor.
 
-    This is done once per process, because a claim changes which GPUs are visible. Raises ValueError if torch cannot use
-    the GPU.
+    This is done once per process, because a claim changes which GPUs are visible. Raises ValueError if there is no GPU
+    of that number, or if the GPU cannot be claimed, or torch cannot use it.
     """
     if choice == "cpu" or (choice == "" and not device.visible()):
         return "cpu"

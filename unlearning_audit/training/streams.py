@@ -117,7 +117,7 @@ def fit_labels(batch: Batch) -> Tensor:
 
 
 def class_weighted_loss(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
-    """Return a loss in which rare classes count more: each sample's cross-entropy times its weight, over the mean
+    """Return a loss in which rare classes count more: each sample's cross-entropy times its weight, divided by the mean
     weight of the batch. The weight of a sample is 1/(number of samples of its class among the model's ``rows``).
 
     The mean of this loss over a batch equals torch's cross_entropy with these weights of classes.
