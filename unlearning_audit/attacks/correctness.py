@@ -9,7 +9,8 @@ LEARNS = False
 
 
 def score(logits: np.ndarray, y: np.ndarray) -> Score:
-    """Return as the score 1.0 where the largest logit is that of the label, else 0.0; the decision is whether it is 1.
+    """Return as the score 1.0 where the largest logit (of equal ones the first) is that of the label, else 0.0; the
+    decision is whether it is 1.
 
     Raises ValueError if logits and labels do not fit each other.
 

@@ -9,7 +9,8 @@ from unlearning_audit.evaluation.shadow import LOGP
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on the cross-entropy of
-    the shadow models' samples; the decision is whether the score exceeds 0.
+    the shadow models' samples, in which members and non-members weigh the same; the decision is whether the score
+    exceeds 0.
 
     The starting kit of the NeurIPS 2023 unlearning challenge fits a logistic regression on the cross-entropy within one
     model, on some of its forget and test samples.

@@ -7,8 +7,8 @@ from unlearning_audit.evaluation import logistic
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> Score:
-    """Return as the score the log-odds of membership at equal priors, by a logistic regression on φ; the decision is
-    whether the score exceeds 0.
+    """Return as the score the log-odds of membership at equal priors, by a logistic regression on φ of the shadow
+    models' samples, in which members and non-members weigh the same; the decision is whether the score exceeds 0.
 
     Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
     audited models, or if they have no members or no non-members.

@@ -41,7 +41,8 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _one_kind(self) -> "Options":
-        """Check that models read either images or texts, and that there are texts from which tokens can be learned."""
+        """Return the options. Raise ValueError unless models read either images or texts, and there are texts from
+        which tokens can be learned."""
         if self.image is not None and self.text is not None:
             raise ValueError("give either image or text, the column that models read")
         if self.text and self.tokenizer is None and self.test is None:
@@ -50,7 +51,8 @@ class Options(Settings):
 
 
 def content(options: Options) -> list[Path]:
-    """Return the files besides the options on which a result depends: a saved folder, and the tokenizer."""
+    """Return the files besides the options on which a result depends: a saved folder, and the tokenizer; [] if both are
+    on the hub."""
     return _tokens.existing_paths(options.repository, options.tokenizer)
 
 

@@ -59,7 +59,8 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _corpus_has_its_options(self) -> "Options":
-        """Check that the options which belong to one corpus are given for it, and only for it."""
+        """Return the options. Raise ValueError unless those which belong to one corpus are given for it, and only for
+        it."""
         if (self.corpus == "folder") != (self.path is not None):
             raise ValueError("path and corpus: folder belong together; give both or neither")
         if (self.corpus == "hub") != (self.repository is not None):

@@ -64,8 +64,8 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _one_source(self) -> "Options":
-        """Check that the data have one source and no options for another, not both test and tests, text for
-        learning tokens, and a template with {question}."""
+        """Return the options. Raise ValueError unless the data have one source and no options for another, not both
+        test and tests, text for learning tokens, and a template with {question}."""
         if (self.path is None) == (self.repository is None):
             raise ValueError("give either path or repository")
         own = type(self).model_fields

@@ -28,8 +28,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     def importance(model: Module, parameters: State, buffers: State, x: Tensor, _: Tensor) -> State:
         """Return the importance of each weight of one model with these ``parameters`` and ``buffers``, name → tensor:
-        the mean over batches of ``x`` [rows, …] of the absolute gradient of ‖logits‖². Labels, the last argument, are
-        not used."""
+        the mean over batches of ``x`` [rows, …] of the absolute gradient of the batch's mean of ‖logits‖². Labels, the
+        last argument, are not used."""
         leaves = {name: value.requires_grad_() for name, value in parameters.items()}
         total = {name: torch.zeros_like(value) for name, value in parameters.items()}
         batches = torch.split(x, options.batch_size)

@@ -35,7 +35,8 @@ def candidates(samples: np.ndarray, data: Data, options: Candidates) -> np.ndarr
 
 def by_memorisation(allowed: np.ndarray, count: int, options: Candidates, selection: Selection | None) -> np.ndarray:
     """Return the ``count`` samples among ``allowed`` (int [n]) that are memorised most or least, as
-    ``options.memorised`` states; all of ``allowed``, and not ``count`` of them, if it is None.
+    ``options.memorised`` states, the least memorised first; all of ``allowed``, and not ``count`` of them, if it is
+    None.
 
     Parameters
     ----------

@@ -33,7 +33,8 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _whole_originals(self) -> Self:
-        """Check that every original has equally many copies, and that a single original has no number of copies."""
+        """Return the options. Raise ValueError unless every original has equally many copies, and for a number of
+        copies of a single original."""
         models = self.blocks * self.models_per_block
         if self.originals == "one" and self.copies > 1:
             raise ValueError(
@@ -76,7 +77,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     Raises
     ------
     ValueError
-        If the share is less than one sample, or more samples than the classes have.
+        If the share is less than one sample, or more samples than the classes have, and with ``by_subject`` if no
+        person fits or the data do not name people.
     """
     samples = np.flatnonzero(data.part == 0)
     k = int(options.share * len(samples) + 1e-9)  # rounded down, but not because of a rounding error

@@ -31,7 +31,7 @@ class Options(Settings):
     @field_validator("classes")
     @classmethod
     def _differ(cls, value: tuple[int, int]) -> tuple[int, int]:
-        """Check that two different classes are named."""
+        """Return ``value``. Raise ValueError unless it names two different classes."""
         if value[0] == value[1] or min(value) < 0:
             raise ValueError("must be the numbers of two different classes, from 0")
         return value

@@ -26,7 +26,7 @@ class Options(_candidates.Candidates):
 
     @model_validator(mode="after")
     def _parts(self) -> "Options":
-        """Check that the canaries can be divided into requests of equal size."""
+        """Return the options. Raise ValueError unless the canaries can be divided into requests of equal size."""
         if self.canaries % self.requests:
             raise ValueError(f"canaries ({self.canaries}) must be a multiple of requests ({self.requests})")
         return self

@@ -55,7 +55,8 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _quarters_of_thirds(self) -> "Options":
-        """Check that canaries can be divided into quarters, and each quarter into thirds."""
+        """Return the options. Raise ValueError unless canaries can be divided into quarters, and each quarter into
+        thirds."""
         if self.target_set == "canary" and self.target_size % 12:
             raise ValueError("target_size must be a multiple of 12 for target_set canary")
         return self

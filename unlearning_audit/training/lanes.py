@@ -86,8 +86,8 @@ class Scheduler:
             self.lanes.append(Lane(self.fit, self.waiting.pop(0), self.idle_streams.pop()))
 
     def measure(self) -> None:
-        """Set ``room`` to the number of lanes that fit into memory, as soon as the first lane has allocated what its
-        steps need (`Lane.settled`). ``room`` is set once: earlier and later calls do nothing.
+        """Set ``room`` to the number of lanes that fit into memory, at most ``most``, as soon as the first lane has
+        allocated what its steps need (`Lane.settled`). ``room`` is set once: earlier and later calls do nothing.
 
         Every lane is assumed to need as much as the first one: the memory that is not free any more, even if the
         allocator only keeps it for later, because the lane needed it at its peak.

@@ -33,8 +33,8 @@ class Optimiser(Settings):
 
     @model_validator(mode="after")
     def _milestones_are_of_a_schedule(self) -> "Optimiser":
-        """Raise ValueError if milestones are set without the schedule multistep, or the schedule without milestones, or
-        if milestones are not epochs in rising order from 1 on."""
+        """Return the options. Raise ValueError if milestones are set without the schedule multistep, or the schedule
+        without milestones, or if milestones are not epochs in rising order from 1 on."""
         milestones = self.milestones
         if (self.schedule == "multistep") != bool(milestones):
             raise ValueError("milestones and the schedule multistep belong together; set both or none of the two")

@@ -24,9 +24,9 @@ def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
     most = int((stack.x[:, 1:] >= 0).sum(1).max())
 
     def compute(weights: tuple[State, State], x: Tensor) -> Tensor:
-        """Return the four values of the scored tokens by the model with these ``weights``, moved to the start of each
-        row of ``x``. A row with fewer scored tokens than ``most``, the largest number in the stack, ends with values of
-        other tokens, which are NaN."""
+        """Return the four values of the scored tokens, [rows, most, 4], by the model with these ``weights``, moved to
+        the start of each row of ``x``. A row with fewer scored tokens than ``most``, the largest number in the stack,
+        ends with values of other tokens, which are NaN."""
         # Stably sorted, scored tokens come first and stay in their order.
         order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
         return four_values(stack.output(weights, x, "tokens"), x).take_along_dim(order.unsqueeze(-1), dim=1)
