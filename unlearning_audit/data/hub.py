@@ -51,8 +51,8 @@ class Options(Settings):
 
 
 def content(options: Options) -> list[Path]:
-    """Return the files besides the options on which a result depends: a saved folder, and the tokenizer; [] if both are
-    on the hub."""
+    """Return the files besides the options on which a result depends: a saved folder and the tokenizer, if they are
+    paths that exist."""
     return _tokens.existing_paths(options.repository, options.tokenizer)
 
 

@@ -89,7 +89,8 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Argum
         return values
 
     def call(available: Arguments) -> Any:
-        """Return what the published function returns for one model, or else the method of the object that it makes."""
+        """Return what the published function returns for one model or, for "Class.method", what the method of the
+        object returns that the class makes."""
         returned = function(**keywords(number=0, available=available))
         return getattr(returned, method)(**keywords(number=1, available=available)) if method else returned
 

@@ -52,6 +52,7 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
     def gained(batch: Batch) -> Tensor:
         """Return how much log p of each answer, summed over its scored tokens, has risen above that by the original
         models (``original`` of the function around this one): [n, b]."""
+        # The cross-entropy of a text is the mean of −log p over its scored tokens.
         rise = cross_entropy(original(batch), batch.labels) - cross_entropy(batch.logits, batch.labels)
         return rise * _tokens.count_scored(stack, batch)
 

@@ -92,7 +92,7 @@ def retain_stream(stack: ModelStack, retain: Rows, loss: str, weight: float) -> 
 
 def minimise(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options: RetainOptions) -> None:
     """Train the models: minimise the losses of the streams of a ``step``, plus ``options.alpha`` times the loss
-    ``options.retain_loss`` on retain (`retain_stream`). If ``options.alpha`` is 0, retain is not read.
+    ``options.retain_loss``, nll or kl, on retain (`retain_stream`). If ``options.alpha`` is 0, retain is not read.
 
     Each step takes one batch of each stream; an epoch is one pass over the first.
 

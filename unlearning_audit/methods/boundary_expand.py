@@ -39,8 +39,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def expanded(stack: ModelStack) -> ModelStack:
-    """Return a copy of the models with one more class in the last layer. Its weights are drawn by each model's seed;
-    all others are kept.
+    """Return a copy of the models with one more class in the last layer, the last one. The weights of this class are
+    drawn by each model's seed; all others are kept.
 
     Raises ValueError for a model without a final layer of its own, or with one that is not linear.
     """

@@ -64,7 +64,8 @@ def whole_classes(stack: ModelStack, forget: Rows, retain: Rows) -> dict[int, in
 
 def noise_deviations(stack: ModelStack, retain: Rows, options: Options) -> dict[str, Tensor]:
     """Return the standard deviation of the noise for each weight, name → [models, …], by the published code that
-    ``options.variant`` names: golatkar, with the Fisher information over all labels, or becker, over observed ones."""
+    ``options.variant`` names: the root of ``options.alpha``/F within limits, where F is for golatkar the Fisher
+    information over all labels (mean over samples), and for becker over observed ones (sum)."""
     last_layer, deviations = last_layer_names(stack), {}
     if options.variant == "golatkar":
         for name, value in stack.squared_gradients(retain, labels="model").items():
@@ -78,7 +79,8 @@ def noise_deviations(stack: ModelStack, retain: Rows, options: Options) -> dict[
 
 
 def _golatkar(fisher: Tensor, head: bool, alpha: float, turned: bool = False) -> Tensor:
-    """Return the standard deviation of the noise of one model's tensor, from its Fisher information F, ``fisher``.
+    """Return the standard deviation of the noise of one model's tensor, from its Fisher information F, ``fisher``, and
+    of the same shape.
 
     The variance is ``alpha``·min(1/(F + 1e-8), 1e3), averaged over inputs. In the last layer (``head``) the limit is
     1e2 instead of 1e3. In the last layer and in vectors (biases and norms) the variance is then multiplied by 10. All

@@ -42,7 +42,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         """Return the loss of each sample of forget, [n, b]. NLL is the mean over its scored tokens, or with ``over``
         sum their sum."""
         rise = cross_entropy(batch.logits, batch.labels) - cross_entropy(original(batch), batch.labels)
-        if options.over == "sum":
+        if options.over == "sum":  # the cross-entropy of a text is the mean over its scored tokens
             rise = rise * _tokens.count_scored(stack, batch)
         return -2 / options.beta * nn.functional.logsigmoid(options.beta * rise)
 

@@ -67,7 +67,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def with_noise(stack: ModelStack, noise_rows: Rows, options: Options) -> tuple[ModelStack, Rows]:
-    """Return a copy of the models whose data also hold noise samples, and the rows of each model's noise in these data.
+    """Return a copy of the models whose data, scaled as models read them, also hold noise samples, and the rows of each
+    model's noise in these data.
 
     The noise of all models is appended to the data, model after model.
 

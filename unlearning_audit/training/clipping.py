@@ -163,7 +163,7 @@ def _part_of_layer(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor,
     prefix
         The start of the names of the layer's parameters.
     uses
-        For each call in the forward pass, the layer's inputs and the gradient at its output.
+        For each call in the forward pass, the layer's inputs and the gradient at its output, [b, …] each.
     """
     ((x, *_), gradient), once = uses[0], len(uses) == 1  # the first input, and the gradient, of the first call
     # `_part_of_product` takes [b, features, places]; ``mT`` swaps the last two dimensions.
