@@ -53,7 +53,8 @@ def load(options: Options, root: Path) -> Source:
 
 
 def _folders(path: Path) -> list[str]:
-    """Return the names of the folders in ``path``, sorted. Raises ValueError if it is not a directory."""
+    """Return the names of the folders in ``path``, sorted, without hidden ones. Raises ValueError if it is not a
+    directory."""
     if not path.is_dir():
         raise ValueError(f"{path} is not a directory; images are read from train/<class>/ and test/<class>/")
     return sorted(child.name for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))

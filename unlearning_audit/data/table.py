@@ -97,7 +97,8 @@ def _read(path: Path, rows: int | None = None) -> "pandas.DataFrame":
 
 
 def _separator(path: Path) -> str:
-    """Return the separator of a file's cells. A ".csv" file may have semicolons, as Excel writes them in Europe."""
+    """Return the separator of a file's cells. A ".csv" file may have semicolons, as Excel writes them in Europe: it has
+    them if there are some in its first line that is not blank, and no comma."""
     separator = SEPARATORS[path.suffix.lower()]
     if separator != ",":
         return separator

@@ -23,6 +23,7 @@ class Options(Momentum):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train with random labels on forget and observed labels on retain, in alternate passes."""
+    """Train with random labels on forget and observed labels on retain, in alternate passes. The labels are drawn from
+    ``any`` class or any ``other`` than the true one, as ``relabel`` says; with ``redraw``, anew in every epoch."""
     wrong = Stream(forget, loss=RandomLabels(stack, options.relabel, options.redraw))
     stack.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -49,18 +49,19 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         return directions[model]
 
     def distance(states: Tensor, target: Tensor, batch: Batch) -> Tensor:
-        """Return ‖states − target‖² of each sample, the mean over units and scored tokens: [n, b]."""
+        """Return ‖states − target‖² of each sample, the mean over a state's numbers and over scored tokens: [n, b]."""
         return _tokens.mean_over_tokens((states - target).square().mean(-1), batch)
 
     def away(batch: Batch) -> Tensor:
-        """Return ‖h − steering·u‖² of each sample to forget, the mean over units: [n, b]. The hidden states h are what
-        the batch has as logits."""
+        """Return ‖h − steering·u‖² of each sample to forget, the mean over the numbers of h and over scored tokens: [n,
+        b]. The hidden states h are what the batch has as logits."""
         u = torch.stack([direction(model, batch.logits) for model in batch.models])  # [n, d]
         shape = (len(u), *[1] * (batch.logits.ndim - 2), u.shape[1])  # equal for all samples and tokens of a model
         return distance(batch.logits, options.steering * u.reshape(shape), batch)
 
     def hold(batch: Batch) -> Tensor:
-        """Return ‖h − h_original‖² of each retained sample, the mean over units: [n, b]."""
+        """Return ‖h − h_original‖² of each retained sample, the mean over the numbers of h and over scored tokens: [n,
+        b]."""
         return distance(batch.logits, original(batch), batch)
 
     step: tuple[Stream, ...] = (Stream(forget, loss=away, reading=reading),)

@@ -34,7 +34,8 @@ class Options(Momentum):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train the share ``keep`` of the weights, those with the largest gradients on forget, with random labels on forget
-    and observed labels on retain, in alternate passes. The labels are drawn anew in every epoch."""
+    and observed labels on retain, in alternate passes. The labels are drawn anew in every epoch, from ``any`` class or
+    any ``other``, as ``relabel`` says."""
     mask = salient(stack, forget, options.keep)
     wrong = Stream(forget, loss=RandomLabels(stack, options.relabel))
     stack.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", mask=mask)

@@ -51,8 +51,9 @@ class Options(Settings):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train the models on a share of retain together with noise that maximises their loss (impair), then on that share
-    alone (repair). Each noise sample comes ``repeats`` times in an epoch.
+    """Train the models on a share of retain together with noise that maximises their loss, with the labels of at most
+    ``noises`` random forget samples (impair), then on that share alone (repair). Each noise sample comes ``repeats``
+    times in an epoch.
 
     Raises ValueError for samples that are tokens.
     """
@@ -93,8 +94,8 @@ def with_noise(stack: ModelStack, noise_rows: Rows, options: Options) -> tuple[M
 
 
 def error_maximising(stack: ModelStack, model: int, labels: Tensor, options: Options) -> Tensor:
-    """Return noise samples [n, …] that maximise one model's loss with the ``labels`` int64 [n], minus the penalty on
-    their norm. They begin as normal noise, and are changed in ``noise_steps`` of Adam.
+    """Return noise samples [n, …] that maximise one model's loss with the ``labels`` int64 [n], minus
+    ``noise_penalty``·‖noise‖². They begin as normal noise, and are changed in ``noise_steps`` of Adam.
 
     The noise has the shape and scale of samples as models read them.
     """

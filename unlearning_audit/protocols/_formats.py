@@ -39,5 +39,6 @@ def instead_of_logits(folder: Path) -> str:
 
 
 def holds_arrays(folder: Path) -> bool:
-    """Return whether a file in a folder could be logits or models in a format that is not read."""
+    """Return whether a file in a folder could be logits or models in a format that is not read; False without the
+    folder."""
     return folder.is_dir() and any(path.suffix in ARRAYS for path in folder.iterdir())

@@ -110,8 +110,8 @@ def methods(options: Options, names: list[str]) -> list[str]:
 
 
 def _home(root: Path, method: str, method_names: list[str]) -> Path:
-    """Return the folder of a method's target/ and shadow/: one of its name or, if the study names no other method
-    besides reference methods, also the root."""
+    """Return the folder of a method's target/ and shadow/: the folder of its name. It is the root if that has no
+    target/ and the study names no other method besides reference methods."""
     own = root / method
     return root if not {*method_names} - {method} and not (own / "target").is_dir() else own
 

@@ -15,7 +15,8 @@ def use() -> str:
 
     A GPU is used if the machine has one; with several, each process claims its own. The environment variable
     UNLEARNING_DEVICE overrides this. Call it before CUDA is initialised. Raises ValueError with one sentence if a GPU
-    exists, or is requested, and torch cannot use it. There is no silent fallback to the processor.
+    exists, or is requested, and cannot be claimed or used by torch, and for any other value of that variable. There is
+    no silent fallback to the processor.
     """
     return _use(device.choice())
 
