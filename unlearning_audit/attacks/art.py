@@ -38,7 +38,7 @@ class Options(Settings):
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the probability of membership that ART infers, in [0, 1]; the decision is whether the score
-    exceeds one half.
+    exceeds one half. ``rng`` draws the rows to learn from, and ART's seed.
 
     Raises ValueError if logits and labels do not fit each other, if the shadow models have other classes than the
     audited models, or if they have no members or no non-members.
@@ -51,8 +51,6 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
         int [samples] or [models, samples]: labels.
     shadow
         Logits and labels of models with known members, on which the attack learns.
-    rng
-        What draws the rows to learn from, and the seed of ART.
     """
     statistic = partial(features, kind=options.features)
     # Features, labels and memberships of the shadow models' samples.

@@ -59,8 +59,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     """Return the memberships of one block of models.
 
     All models of all blocks are trained on the whole training part and forget the same samples: ``options.share`` of
-    this part, rounded down, drawn at random from ``options.classes`` (empty: all); with ``by_subject``, the samples of
-    random people, at most so many.
+    this part, rounded down, drawn by ``seed`` from ``options.classes`` (empty: all); with ``by_subject``, the samples
+    of random people, at most so many.
 
     If all models are copies of one original, or several models copy each original, ``replicate`` numbers the models of
     all blocks from 0; else it is None. Copies of one original share its seed.
@@ -71,8 +71,6 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
         The block's number.
     population
         Not used, as there is only one.
-    seed
-        The seed of all draws, from which the models' seeds are derived, too.
 
     Raises
     ------

@@ -36,7 +36,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     """Return the memberships of one block of models.
 
     All models are trained on the whole training part and forget the first samples of ``options.target_class``, in the
-    order of the data: the share ``options.fraction`` of its training samples, rounded down.
+    order of the data: the share ``options.fraction`` of its training samples, rounded down. Only the models' seeds
+    depend on ``seed``.
 
     Parameters
     ----------
@@ -44,8 +45,6 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
         The block's number.
     population
         Not used, as there is only one.
-    seed
-        The seed from which the models' seeds are derived.
 
     Raises
     ------

@@ -52,8 +52,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
 
     The models are trained on the whole training part or, for the pool "half", on a random half of it, the same in every
     block. Random samples of both ``options.classes`` have the label of the other class in training, and are to be
-    forgotten: of each class as many as ``options.share`` of the smaller one, rounded down. They are drawn anew for each
-    block.
+    forgotten: of each class as many as ``options.share`` of the smaller one, rounded down. They are drawn by ``seed``,
+    anew for each block.
 
     Parameters
     ----------
@@ -61,8 +61,6 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
         The block's number.
     population
         Not used, as there is only one.
-    seed
-        The seed of all draws, from which the models' seeds are derived, too.
 
     Raises
     ------

@@ -23,8 +23,8 @@ def draw(
     """Return the memberships of models of two independent random splits, and of the adversary's shadow models.
 
     Half of the training part is the game's, the other half the adversary's, for all blocks. Of each half, two splits
-    are drawn for this block, independently of each other. Raises ValueError if the data are too few for one sample to
-    forget.
+    are drawn by ``seed`` for this block, independently of each other. Raises ValueError if the data are too few for one
+    sample to forget.
 
     Parameters
     ----------
@@ -32,8 +32,6 @@ def draw(
         The number of the pair.
     population
         Not used, as there is only one.
-    seed
-        The seed of all draws, from which the models' seeds are derived, too.
     selection
         How strongly samples are memorised, if ``options.memorised`` needs it.
     """
