@@ -135,6 +135,7 @@ def libraries():
         "numpy",
         "snakemake.script",
         "scipy.optimize",
+        "pandas",
         "pyarrow.parquet",
     ]
     modules += [

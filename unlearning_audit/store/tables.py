@@ -3,40 +3,14 @@
 import csv
 import json
 import math
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from unlearning_audit.store.cells import inert
 from unlearning_audit.store.files import Check, read_verified, replacing
-
-
-class _NoPandas:
-    """An import finder that hides pandas, which pyarrow imports if it is there."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Raise ModuleNotFoundError for pandas. For another module return None, so that other finders are asked."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-
-@contextmanager
-def light_arrow() -> Iterator[ModuleType]:
-    """Yield pyarrow. While the block runs, pandas cannot be imported, because pyarrow would import it and add a second
-    to every job."""
-    import pyarrow.parquet
-
-    sys.meta_path.insert(0, _NoPandas)
-    try:
-        yield pyarrow
-    finally:
-        sys.meta_path.remove(_NoPandas)
 
 
 def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[str, str] | None = None) -> None:
@@ -51,13 +25,15 @@ def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[
     failed
         Attack → why it has no scores.
     """
-    with light_arrow() as arrow, replacing(path) as temporary:
-        arrays = {name: arrow.array(values) for name, values in columns.items()}
+    import pyarrow.parquet  # here, because modules that only write csv need not wait for it
+
+    with replacing(path) as temporary:
+        arrays = {name: pyarrow.array(values) for name, values in columns.items()}
         text = [name for name, values in columns.items() if np.asarray(values).dtype.kind == "U"]
         arrays |= {name: arrays[name].dictionary_encode() for name in text}
         metadata = {"failed": json.dumps(failed, sort_keys=True)} if failed else {}
-        table = arrow.table(arrays).replace_schema_metadata(metadata)
-        arrow.parquet.write_table(table, temporary, compression="zstd")
+        table = pyarrow.table(arrays).replace_schema_metadata(metadata)
+        pyarrow.parquet.write_table(table, temporary, compression="zstd")
 
 
 def no_scores() -> dict[str, np.ndarray]:
@@ -71,12 +47,13 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
 
     Raises ArtifactError that names the file and the column.
     """
+    import pyarrow.parquet
 
     def read() -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
         """Read the columns of the file. A column of texts is read as codes; for such columns, also return the texts
         that the codes stand for, in their order."""
         columns, texts = {}, {}
-        with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path) as file:
             table = file.read()
             for name in table.column_names:
                 column = table[name].combine_chunks()
@@ -117,10 +94,11 @@ def rows_of(scores: Mapping[tuple[str, str], dict[str, np.ndarray]], name: str) 
 def read_failures(path: str | Path) -> dict[str, str]:
     """Read attack → why ``scores.parquet`` has no scores of it, from the file's metadata. Raises ArtifactError if the
     file cannot be read."""
+    import pyarrow.parquet
 
     def read() -> dict[str, str]:
         """Read the metadata only. Without the entry "failed", every attack has scores."""
-        with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path) as file:
             return dict(json.loads((file.schema_arrow.metadata or {}).get(b"failed", b"{}")))
 
     return read_verified(path, read)
