@@ -271,11 +271,6 @@ def methods(cases: list[dict[str, Any]]) -> list[str]:
     return naming.ordered(dict.fromkeys(case["method"] for case in cases))
 
 
-def find_case(cases: list[dict[str, Any]], where: tuple[str, str], method: str) -> dict[str, Any] | None:
-    """Return the case of a method in a scenario and setting; None if there is none."""
-    return next((case for case in cases if place(case) == where and case["method"] == method), None)
-
-
 def about(where: Where) -> str:
     """Return the fields that select a number, as readers see them: "role = retain, target = vulnerable"."""
     return ", ".join(f"{'FPR' if name == 'rate' else name} = {value}" for name, value in where)

@@ -93,8 +93,8 @@ def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
     interval is more than 1.5 times as wide as that of retrain, retrain is returned: the control of a protocol may have
     only half of the models. If neither of the two has a number, the result is "" and an empty cell.
     """
-    cases = {name: lookup.find_case(numbers.cases, where, name) for name in YARDSTICKS}
-    found = [(name, numbers.primary(case, attack)) for name, case in cases.items() if case]
+    cases = numbers.by_method(where)
+    found = [(name, numbers.primary(case, attack)) for name in YARDSTICKS if (case := cases.get(name))]
     cells = [(name, cell) for name, (_, cell) in found if not cell.empty]
     widths = [cell.high - cell.low if cell.bounded else math.inf for _, cell in cells]  # control first, then retrain
     if len(cells) == 2 and widths[0] > 1.5 * widths[1]:

@@ -122,7 +122,7 @@ def _footer(
         title, make = makers[kind]
         cells, rows = {}, printed if kind == "accuracy" else []
         for where, _ in columns:
-            none = lookup.find_case(numbers.cases, where, "none")
+            none = numbers.by_method(where).get("none")
             cells[where] = parts.Measured(none, make(numbers, where), rows)
         paper_digits, our_digits = parts.digits_of(list(cells.values()))
         entries: list[Entry] = []
@@ -144,7 +144,7 @@ def _footer(
 def _accuracy(numbers: Numbers, where: tuple[str, str]) -> Cell:
     """Return the test accuracy of the models before unlearning; an empty cell with a reason if the scenario does not
     list the method none."""
-    case = lookup.find_case(numbers.cases, where, "none")
+    case = numbers.by_method(where).get("none")
     if case is None:
         return missing("the scenario lacks the method none, to which this number belongs")
     return numbers.cell(case, "accuracy", role="test")

@@ -10,8 +10,6 @@ from unlearning_audit.report.tables import Head, Line, Numbers, Sheet, lookup, n
 from unlearning_audit.report.tables import cells as parts
 from unlearning_audit.stats import decide
 
-NO_DECISIONS = Decisions()
-
 
 def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
     """Return the headline tables of a study, one for each protocol, because protocols give different numbers.
@@ -26,15 +24,16 @@ def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
         flags[typeset.BROKEN] = typeset.BEYOND.format(points=points, factor=factor)
     protocols = list(dict.fromkeys(case["protocol"] for case in numbers.cases))
     for i, protocol in enumerate(protocols):
-        table = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol], judged)
+        of_protocol = numbers.narrowed([case for case in numbers.cases if case["protocol"] == protocol])
+        table = sheet(of_protocol, judged)
         title = order["title"] if len(protocols) == 1 else f"{order['title']}, by protocol {protocol.replace('_', ' ')}"
         made.append(replace(table, name="headline" if i == 0 else f"headline-{protocol}", title=title, flags=flags))
     return made
 
 
-def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_DECISIONS) -> Sheet:
-    """Return the headline table of ``cases``: a line for each method of each scenario, and a column for each quantity
-    that metrics declare for this table and of which one of the cases has a row.
+def sheet(numbers: Numbers, judged: Decisions) -> Sheet:
+    """Return the headline table of all cases of ``numbers``: a line for each method of each scenario, and a column for
+    each quantity that metrics declare for this table and of which one of the cases has a row.
 
     On swapped pairs that have Q, the columns that metrics declare as ``besides``, of other systems of evaluation, are
     left out. A column without any value is dropped; if no column has a value, all are kept, because their cells say
@@ -45,8 +44,8 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
     judged
         The study's verdicts, which mark broken models.
     """
-    found = [lookup.find_case(cases, where, name) for where in lookup.places(cases) for name in lookup.methods(cases)]
-    cases = [case for case in found if case]  # in the order of scenarios, then methods
+    # In the order of scenarios, then methods.
+    cases = [case for where in lookup.places(numbers.cases) for case in numbers.by_method(where).values() if case]
     present = {(row.metric, row.place) for case in cases for row in numbers.rows_of(case)}
     metrics = {metric for metric, _ in present}
     paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics

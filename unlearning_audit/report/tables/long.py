@@ -31,7 +31,7 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     measured = {}
     for name, where, ask in itertools.product(methods, places, asks):
-        if case := lookup.find_case(numbers.cases, where, name):
+        if case := numbers.by_method(where)[name]:
             spread = numbers.cell(case, ask.metric + SPREAD, ask.attack, ask.where)
             measured[name, where, ask] = cells.Measured(case, numbers.cell(case, *ask), printed, spread)
     # The quantities that the paper prints.
