@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from unlearning_audit import ROOT
-from unlearning_audit.command import child, read
+from unlearning_audit.command import child
 
 #: The study of a command that does not name one.
 DEFAULT = str(ROOT / "config.yaml")
@@ -96,6 +96,8 @@ def read_(
     """Audit result files of other tools: find out what they are, write a study, make its report."""
     if bool(paths) == bool(target):
         raise ValueError("audit read: give result files or folders, or logits with --target, --retrain and --labels")
+    from unlearning_audit.command import read
+
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         if target:
             file = read.write_logits(target, retrain, none, labels, heldout, study)
@@ -137,6 +139,8 @@ def try_(
         values = configfile.update(values, expand.nested(path.split("."), yaml.safe_load(value)))
     kind = trial.kind(file, values.get("function", ""))
     if kind == "readers":
+        from unlearning_audit.command import read
+
         print(read.attempt(file, on, values))
     elif kind not in tiny.KINDS:
         print(trial.attempt(file, setting, values))

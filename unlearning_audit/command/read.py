@@ -9,6 +9,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import yaml
+
+from unlearning_audit import readers
+from unlearning_audit.command.arrays import ATTACKS
+from unlearning_audit.report import ending
+from unlearning_audit.report.tables import formats
+from unlearning_audit.stages import failures, here
+from unlearning_audit.store import cells, tables
+from unlearning_audit.store.files import read_json
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
+
 
 def write_study(
     paths: list[str],
@@ -45,11 +58,6 @@ def write_study(
     spread
         NAME=SD, the standard deviation of a metric over retrained models.
     """
-    import yaml
-
-    from unlearning_audit import readers
-    from unlearning_audit.store import tables
-
     file = Path(study)
     if file.suffix not in (".yaml", ".yml"):
         raise ValueError(f"{file}: the study's file must end in .yaml")
@@ -100,12 +108,6 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     study
         The path of the study.
     """
-    import numpy as np
-    import yaml
-
-    from unlearning_audit import readers
-    from unlearning_audit.command.arrays import ATTACKS
-
     if not (retrain and labels):
         needed = "the logits of retrained models on the same samples, and the class of every sample"
         raise ValueError(f"--target: needs {needed}; give --retrain FILE and --labels FILE")
@@ -137,11 +139,6 @@ def audit(file: str) -> Path:
     Raises ValueError with a line for each attack, metric or method that failed, after everything else has been
     computed.
     """
-    from unlearning_audit.report import ending
-    from unlearning_audit.stages import failures, here
-    from unlearning_audit.study import reading
-    from unlearning_audit.workflow import plan
-
     made = plan.make(reading.read(*reading.load([file])))
     page = here.make(made, file, progress=True)
     failures.failures(str(page.with_name("metrics.csv")), str(page), str(page.with_name("failures.txt")))
@@ -152,9 +149,6 @@ def audit(file: str) -> Path:
 def json_values(file: str, page: Path | None) -> dict[str, Any]:
     """Return what ``audit read --json`` prints: the study's ``file``, the role of every result that was read and, if
     there is a report (``page``), the fields of its summary."""
-    from unlearning_audit.store import cells
-    from unlearning_audit.store.files import read_json
-
     roles = Path(file).with_name(f"{Path(file).stem}_models") / "roles.csv"
     answer = read_json(page.with_name("summary.json")) if page else {}
     return {"file": file, "roles": cells.table(roles) if roles.exists() else [], **answer}
@@ -170,8 +164,6 @@ def _table(roles: list[dict[str, str]]) -> list[str]:
 
     ``roles``: the rows of roles.csv.
     """
-    from unlearning_audit.report.tables import formats
-
     names = ("file", "entry", "role", "method", "replicate", "scenario", "why")
     columns = [name for name in names if any(row[name] for row in roles)]
     # Paths are shown relative to the folder that holds all files; a single path, to the working directory.
@@ -198,8 +190,6 @@ def attempt(file: str, place: str, options: dict[str, Any]) -> str:
     ValueError
         With one sentence if no path is given, or if the reader fails.
     """
-    from unlearning_audit import readers
-
     if not place:
         raise ValueError(f"{file}: this is a reader of result files; name one, or a folder: audit try {file} --on PATH")
     models = readers.models(Path(place), file, options)
@@ -222,7 +212,7 @@ def _pairs(given: Sequence[str], advice: str, convert: Callable[[str], Any]) -> 
     raise ValueError(advice)
 
 
-def _summary(imported: Any, path: Path) -> list[str]:
+def _summary(imported: readers.Imported, path: Path) -> list[str]:
     """Return lines for the terminal on what was read: files by format, the models of each scenario with remarks on
     them, what was left out and why, and the first ten printed numbers that do not match their samples.
 
@@ -233,10 +223,8 @@ def _summary(imported: Any, path: Path) -> list[str]:
     path
         The file with all comparisons of printed numbers.
     """
-    from unlearning_audit import readers
-
-    formats = Counter(imported.formats.values())
-    lines = [f"Read {sum(formats.values())} files: {', '.join(f'{n} {name}' for name, n in formats.items())}."]
+    files = Counter(imported.formats.values())
+    lines = [f"Read {sum(files.values())} files: {', '.join(f'{n} {name}' for name, n in files.items())}."]
     for group in imported.groups:
         members = {"none": group.none, "retrain": group.retrain, "retrain_control": group.control, **group.methods}
         # The methods of the scenario, each with the number of its models if there are several.
