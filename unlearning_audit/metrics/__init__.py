@@ -98,20 +98,21 @@ def or_reason(evaluation: Evaluation, compute: Callable[[], list[Row]], metric: 
 
     If it raises ValueError for imported models, return one row without a number, whose note is the error.
     """
-    try:
-        return compute()
-    except ValueError as error:
-        if not evaluation.imported:
-            raise
-        return [no_value(metric, str(error), attack=attack)]
+    return _or_else(evaluation, compute, lambda why: [no_value(metric, why, attack=attack)])
 
 
 def or_nothing(evaluation: Evaluation, compute: Callable[[], dict[str, Effect]]) -> dict[str, Effect]:
     """Return the effects of ``compute``. If ``compute`` raises ValueError for imported models, return {}: the rows of
     the metric give the reason."""
+    return _or_else(evaluation, compute, lambda why: {})
+
+
+def _or_else(evaluation: Evaluation, compute: Callable[[], Read], otherwise: Callable[[str], Read]) -> Read:
+    """Return the result of ``compute``. If it raises ValueError for imported models, return what ``otherwise`` returns
+    for the text of the error; the error of models that were trained here is raised."""
     try:
         return compute()
-    except ValueError:
+    except ValueError as error:
         if not evaluation.imported:
             raise
-        return {}
+        return otherwise(str(error))
