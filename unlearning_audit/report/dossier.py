@@ -1,6 +1,5 @@
 """Write the dossier of ``audit report --dossier``: an audit on two pages that somebody can sign."""
 
-import hashlib
 import math
 import platform
 import re
@@ -15,7 +14,7 @@ from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.tables import verdicts
 from unlearning_audit.stats import decide
 from unlearning_audit.store import cells
-from unlearning_audit.store.files import write_text
+from unlearning_audit.store.files import sha256, write_text
 from unlearning_audit.workflow import parameters
 from unlearning_audit.workflow.nodes import Plan
 from unlearning_audit.workflow.versions import VERSIONS, installed
@@ -79,8 +78,7 @@ def write(file: str, plan: Plan, page: Path) -> Path:
 
 def _digest(file: str) -> str:
     """Return the first `DIGITS` digits of a file's SHA-256 hash; words if the file is gone."""
-    path = Path(file)
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS] if path.is_file() else "this file no longer exists"
+    return sha256(file)[:DIGITS] if Path(file).is_file() else "this file no longer exists"
 
 
 def _seen(judgements: Decisions) -> list[str]:
