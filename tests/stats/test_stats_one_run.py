@@ -42,6 +42,17 @@ def test_a_mechanism_under_adding_and_removing_seldom_exceeds_its_epsilon(epsilo
     assert 0.03 < above <= 0.05
 
 
+def test_an_attack_that_abstains_seldom_exceeds_the_epsilon_of_a_mechanism_under_adding_and_removing():
+    """Randomised response of each sample's presence: of pairs that do not tie, e^2ε are right for one that is wrong."""
+    rng, epsilon = np.random.default_rng(0), 2.0
+    bounds = []
+    for told in rng.random((400, 1000, 2)) < special.expit(epsilon):  # whether the presence of each sample is told
+        guesses = one_run.guess(forgotten=told[:, 0] * 1.0, heldout=1.0 - told[:, 1])
+        bounds.append(one_run.epsilon_record(guesses=one_run.count(guesses=guesses)).value)
+    assert np.mean(np.array(bounds) > epsilon) <= at_most(0.05, 400)
+    assert np.median(bounds) > 0.8 * epsilon
+
+
 def test_the_larger_score_is_called_forgotten_and_a_tie_abstains():
     forgotten, heldout = np.array([[2.0, 1.0, 1.0], [0.0, 0.0, 3.0]]), np.array([[1.0, 2.0, 1.0], [0.0, 0.0, 3.0]])
     guesses = one_run.guess(forgotten=forgotten, heldout=heldout)

@@ -183,7 +183,8 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
 
     The bound is ln((1 + e^b)/2), where b is the bound of `epsilon_replace`. The reason, for δ = 0: the densities P and
     P′ of the outputs with either record lie within a factor e^ε of the density Q without both, so min(P, P′) ≥ e^−ε·Q.
-    Hence at most 1 − e^−ε/2 of the guesses can be right, where b allows e^b/(1 + e^b).
+    Hence at most 1 − e^−ε/2 of the guesses can be right, where b allows e^b/(1 + e^b). That is a share of all pairs. Of
+    those that an attack chooses by abstaining from others, e^2ε/(1 + e^2ε) can be right, so with ties the bound is b/2.
 
     Parameters
     ----------
@@ -197,7 +198,8 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     Estimate
     """
     bound = epsilon_replace(guesses=guesses, delta=delta).value
-    return _lower_bound(np.logaddexp(0.0, bound) - np.log(2), guesses)  # logaddexp(0, b) = ln(1 + e^b)
+    # logaddexp(0, b) = ln(1 + e^b)
+    return _lower_bound(bound / 2 if guesses.ties else np.logaddexp(0.0, bound) - np.log(2), guesses)
 
 
 def detectable_share(*, pairs: int, attacks: int = 1) -> float:
