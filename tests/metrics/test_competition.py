@@ -334,6 +334,19 @@ def test_halves_are_of_one_size_and_share_no_model(monkeypatch):
     assert all((first >= 0).all() and (second >= 0).all() for first, second in compared[1::2])
 
 
+@pytest.mark.parametrize("sizes", [(8, 16), (16, 16)])
+def test_halves_lose_one_model_of_each_kind_whatever_group_is_left_out(monkeypatch, sizes):
+    compared, options, half = [], competition.Options(splits=1), min(sizes) // 2
+
+    def epsilon(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        compared.append((len(first), len(second)))
+        return np.ones(1)
+
+    monkeypatch.setattr(_null, "epsilons_of", lambda _: epsilon)
+    _null._points_of_halves(*(np.zeros((size, 1)) for size in sizes), options, np.random.default_rng(15))
+    assert compared == [(half, half)] * 2 + [(half - 1, half - 1)] * 2 * half
+
+
 def test_halves_keep_two_models_whatever_group_is_left_out():
     u, r = np.random.default_rng(9).normal(size=(2, 8, 3))
     for seed in range(10):

@@ -41,7 +41,7 @@ def with_null(
     kinds
         φ of unlearned and of retrained models, and of further retrained models. Without further ones (None), random
         halves of the retrained models are compared. There must then be at least `competition.HALVES_NEED` models of
-        either kind, or the draw of halves does not end.
+        either kind, so that two of a half remain without a group.
     h
         H of all unlearned against all retrained models. It is returned unchanged if neither population has more models
         than are compared. If one has more, and always for halves, H is computed anew from as many models of each.
@@ -116,36 +116,32 @@ def _points_of_halves(
         float64 [models, samples]: φ of unlearned and of retrained models.
     """
     epsilon, models = epsilons_of(options), min(len(u), len(r)) // 2
-    keep = subsets(len(u), len(r), options)
+    groups = min(options.groups, models)
+    keep = subsets(len(u), len(r), options.model_copy(update={"groups": groups}))
     totals = np.zeros((2, len(keep), u.shape[1]))
     for _ in range(options.splits):
-        for group, (some_u, left, right) in enumerate(_draw(keep, models, rng)):
-            totals[0, group] += points(epsilon(u[some_u], r[left]), models=models)
-            totals[1, group] += points(epsilon(r[left], r[right]), models=models)
+        some_u, of_r = (_in_turn(len(phi), groups, rng) for phi in (u, r))
+        drawn_u, halves = some_u[:models], (of_r[:models], of_r[models : 2 * models])
+        for group, (in_u, in_r) in enumerate(keep):
+            left, right = (r[half[in_r[half]]] for half in halves)
+            totals[0, group] += points(epsilon(u[drawn_u[in_u[drawn_u]]], left), models=models)
+            totals[1, group] += points(epsilon(left, right), models=models)
     of_unlearned, null = totals / options.splits
     return of_unlearned, null
 
 
-def _draw(
-    keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng: np.random.Generator
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return the positions of randomly drawn models for each pair of masks in ``keep``: of unlearned models, and of two
-    halves of the retrained ones, int64 each.
+def _in_turn(models: int, groups: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the positions of models in random order, int64 [models]: one of each group, then another one of each, and
+    so on.
 
-    As many models are drawn for all three, once for all pairs of masks. An entry of the result holds those of the drawn
-    models that its masks keep. The draw is repeated until each entry holds at least two models of each of the three,
-    because ε needs two.
+    Halves of that order lose equally many models, whichever group is left out. If they did not, their ε would differ
+    because it has other values for fewer models, and not by chance.
 
     Parameters
     ----------
-    keep
-        Pairs of masks, bool [unlearned] and bool [retrained], from `subsets`; the first keeps all models.
-    models
-        How many models are drawn for each of the three.
+    groups
+        The number of groups into which a jackknife divides the models.
     """
-    while True:
-        order_u, order_r = (rng.permutation(len(mask)) for mask in keep[0])
-        some_u, left, right = order_u[:models], order_r[:models], order_r[models : 2 * models]
-        draws = [(some_u[in_u[some_u]], left[in_r[left]], right[in_r[right]]) for in_u, in_r in keep]
-        if all(len(models_left) > 1 for draw in draws for models_left in draw):
-            return draws
+    group, key = jackknife.groups_of(models, groups=groups), rng.random(models)
+    turn = ((group == group[:, None]) & (key < key[:, None])).sum(axis=1)  # how many of its group come before a model
+    return np.lexsort((key, turn))
