@@ -59,7 +59,7 @@ def test_the_larger_score_is_called_forgotten_and_a_tie_abstains():
     np.testing.assert_array_equal(guesses, [[1, -1, 0], [0, 0, 0]])
     counts = [one_run.count(guesses=row) for row in guesses]
     assert counts == [Guesses(1, 2, ties=1), Guesses(0, 0, ties=3)]
-    assert one_run.pooled(counts=[*counts, Guesses(3, 4)]) == Guesses(4, 6, ties=4)
+    assert one_run.pooled(counts=[*counts, Guesses(3, 4)]) == Guesses(4, 6, ties=4, shares=(0.5, 0.75))
     for sides in ((np.array([np.nan, 1.0]), np.ones(2)), (np.ones(2), np.array([1.0, np.nan]))):
         with pytest.raises(ValueError, match="NaN"):
             one_run.guess(forgotten=sides[0], heldout=sides[1])
@@ -156,6 +156,28 @@ def test_the_share_of_right_guesses_is_corrected_for_the_attacks():
     limits = stats.binomtest(7, 10).proportion_ci(1 - 0.05 / 4, "exact")
     np.testing.assert_allclose(three(share), [0.7, limits.low, limits.high])
     assert share.n == 10
+
+
+@pytest.mark.parametrize(("models", "pairs"), [(4, 100), (8, 40)])
+def test_the_share_covers_that_of_models_which_know_the_canaries_unequally_well(models, pairs):
+    rng, repeats, inside, coins = np.random.default_rng(models), 500, 0, np.repeat(np.arange(models), pairs)
+    for _ in range(repeats):
+        chance = 0.65 + rng.uniform(-0.1, 0.1, size=(models, 1))
+        guesses = np.where(rng.random((models, pairs)) < chance, 1, -1).ravel()
+        share = one_run.right_share(guesses=one_run.count(guesses=guesses, coins=coins))
+        inside += share.low <= 0.65 <= share.high
+    assert 1 - inside / repeats <= at_most(0.05, repeats)
+
+
+def test_sets_of_coins_widen_the_interval_by_hand():
+    guesses, coins = np.array([[1, 1, 1, -1, 0, 1, -1, -1]]), np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    number, best = one_run.best_of(guesses=-guesses, coins=coins)
+    assert (number, best) == (~0, Guesses(4, 7, attacks=2, ties=1, shares=(3 / 4, 1 / 3)))
+    alone, several = (one_run.right_share(guesses=Guesses(60, 100, shares=of)) for of in ((0.6,), (0.58, 0.6, 0.62)))
+    assert (alone.low, alone.high) == pytest.approx(stats.binomtest(60, 100).proportion_ci()[:])
+    half = stats.t.ppf(0.975, 2) * 0.02 / np.sqrt(3)
+    widened = 0.6 - np.hypot(0.6 - alone.low, half), 0.6 + np.hypot(alone.high - 0.6, half)
+    assert (several.low, several.high) == pytest.approx(widened)
 
 
 def test_the_best_attack_in_either_direction_by_hand():

@@ -231,8 +231,11 @@ def _counts(
     """
     names, phi = list(scores), next(iter(scores.values()))
     guesses = _guesses([*scores.values()], tosses)
-    counts: Counts = {name: (audit.count(guesses=row), "") for name, row in zip(names, guesses, strict=True)}
-    number, best = audit.best_of(guesses=guesses[:1])  # ``number`` is below 0 if the attack is turned round
+    coins = np.repeat(np.arange(len(tosses)), [len(toss.forgotten) for toss in tosses])  # the set of each pair
+    of_each = (audit.count(guesses=row, coins=coins) for row in guesses)
+    counts: Counts = {name: (of_attack, "") for name, of_attack in zip(names, of_each, strict=True)}
+    # ``number`` is below 0 if the attack is turned round.
+    number, best = audit.best_of(guesses=guesses[:1], coins=coins)
     counts["phi_two_sided"] = best, "turned round" if number < 0 else ""
     if min(len(toss.forgotten) for toss in tosses) >= LEARNABLE:
         # The features of the forgotten and of the held-out sample of each pair, float64 [models, pairs] each: φ of all
@@ -241,11 +244,11 @@ def _counts(
         learned = [audit.likelihood_ratio(forgotten=forgot, heldout=heldout, rng=rng) for forgot, heldout in features]
         counts["phi_likelihood_ratio"] = audit.pooled(counts=learned), "learned from the other half of the pairs"
     for name, members in sets.items():
-        number, best = audit.best_of(guesses=guesses[members])
+        number, best = audit.best_of(guesses=guesses[members], coins=coins)
         remark = f"best of {len(members)} attacks in both directions: {_attack_name(number, names, members)}"
         counts[name] = best, remark
     if "extended" in sets and guesses.shape[1] >= LEARNABLE:
-        number, on_other_half = audit.chosen_on_half(guesses=guesses[sets["extended"]], rng=rng)
+        number, on_other_half = audit.chosen_on_half(guesses=guesses[sets["extended"]], rng=rng, coins=coins)
         remark = f"chosen on the other half of the pairs: {_attack_name(number, names, sets['extended'])}"
         counts["extended_half"] = on_other_half, remark
     return counts

@@ -248,9 +248,8 @@ def _share(hit: np.ndarray) -> Estimate:
     if groups < 2:
         return replace(exact, note="too few models for an interval over models")
     error = float(np.sqrt(jackknife.jackknife_variance(hit[1:].mean(axis=1))))
-    half = float(stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=groups - 1)) * error
-    below, above = np.hypot(exact.value - exact.low, half), np.hypot(exact.high - exact.value, half)
-    return replace(exact, low=max(exact.value - float(below), 0.0), high=min(exact.value + float(above), 1.0))
+    quantile = float(stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=groups - 1))
+    return stats.widened_rate(exact=exact, half=quantile * error)
 
 
 def _null_rows(phi: _null.Kinds, h: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:

@@ -14,6 +14,7 @@ from unlearning_audit.stats.intervals import (
     sd_interval,
     squares_dof,
     t_quantile,
+    widened_rate,
 )
 from unlearning_audit.stats.logits import phi
 from unlearning_audit.stats.ranks import kendall, spearman
@@ -22,5 +23,5 @@ from unlearning_audit.stats.roc import auc, best_threshold, cut_at_fpr, placemen
 __all__ = [
     "LEVEL", "Estimate", "auc", "best_threshold", "clopper_pearson", "cut_at_fpr", "empty", "kendall", "mean_influence",
     "mean_interval", "normal_probability", "normal_quantile", "phi", "placements", "quantile_interval", "sd_interval",
-    "spearman", "squares_dof", "t_quantile", "unresolved", "without_interval",
+    "spearman", "squares_dof", "t_quantile", "unresolved", "widened_rate", "without_interval",
 ]  # fmt: skip

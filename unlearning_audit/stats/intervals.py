@@ -1,5 +1,6 @@
 """Quantiles, and intervals of means, standard deviations and rates."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,21 @@ def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate
     low = scipy.special.betaincinv(successes, n - successes + 1, tail) if successes > 0 else 0.0
     high = scipy.special.betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
     return Estimate(successes / n, float(low), float(high), n)
+
+
+def widened_rate(*, exact: Estimate, half: float) -> Estimate:
+    """Return a rate with its interval widened by a further half-width, such as that over models, which move all samples
+    together. Half-widths are added in squares (Banerjee 1960), and limits are cut at 0 and 1.
+
+    Parameters
+    ----------
+    exact : Estimate
+        The rate with its interval over samples.
+    half : float
+        The further half-width.
+    """
+    below, above = (float(np.hypot(own, half)) for own in (exact.value - exact.low, exact.high - exact.value))
+    return replace(exact, low=max(exact.value - below, 0.0), high=min(exact.value + above, 1.0))
 
 
 def mean_influence(

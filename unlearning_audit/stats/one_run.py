@@ -38,12 +38,15 @@ class Guesses:
         counts twice; 1 for an attack that was chosen without them.
     ties
         How many further pairs have equal scores.
+    shares
+        The share of right guesses in each set of coins, which models of their own share; () for one set.
     """
 
     right: int
     pairs: int
     attacks: int = 1
     ties: int = 0
+    shares: tuple[float, ...] = ()
 
 
 def guess(*, forgotten: Scores, heldout: Scores) -> Int[np.ndarray, "... pairs"]:
@@ -69,9 +72,17 @@ def guess(*, forgotten: Scores, heldout: Scores) -> Int[np.ndarray, "... pairs"]
     return (forgotten > heldout).astype(np.int8) - (forgotten < heldout)
 
 
-def count(*, guesses: Int[np.ndarray, "pairs"]) -> Guesses:
-    """Return how many of the ``guesses`` int8 [pairs] of one attack, from `guess`, are right, and how many are ties."""
-    return Guesses(int((guesses > 0).sum()), int((guesses != 0).sum()), ties=int((guesses == 0).sum()))
+def count(*, guesses: Int[np.ndarray, "pairs"], coins: Int[np.ndarray, "pairs"] | None = None) -> Guesses:
+    """Return how many of the ``guesses`` int8 [pairs] of one attack, from `guess`, are right, and how many are ties.
+    ``coins`` int [pairs]: the number of the set of coins that each pair belongs to; None: there is one set."""
+    right, pairs = guesses > 0, guesses != 0
+    shares = () if coins is None else _shares(np.bincount(coins, right), np.bincount(coins, pairs))
+    return Guesses(int(right.sum()), int(pairs.sum()), ties=int((~pairs).sum()), shares=shares)
+
+
+def _shares(right: np.ndarray, pairs: np.ndarray) -> tuple[float, ...]:
+    """Return ``right`` [sets] over ``pairs`` [sets], of the sets that have pairs whose scores differ."""
+    return tuple((right[pairs > 0] / pairs[pairs > 0]).tolist())
 
 
 @lru_cache(maxsize=1 << 16)  # an audit reads few counts thousands of times
@@ -237,14 +248,23 @@ def e_value(*, guesses: Guesses) -> float:
 
 
 def right_share(*, guesses: Guesses) -> Estimate:
-    """Return the share of right guesses with its exact 95 % interval (½: no trace), corrected for several attacks by
-    Bonferroni; NaN with the reason if all pairs are ties."""
+    """Return the share of right guesses with its 95 % interval (½: no trace), corrected for several attacks by
+    Bonferroni; NaN with the reason if all pairs are ties.
+
+    The interval is Clopper and Pearson's. With several sets of coins, their models may know the canaries unequally
+    well, so Student's t over the sets widens it.
+    """
     if not guesses.pairs:
         return stats.empty(n=0, note="no pair has different scores")
-    return stats.clopper_pearson(successes=guesses.right, n=guesses.pairs, level=1 - (1 - LEVEL) / guesses.attacks)
+    level, sets = 1 - (1 - LEVEL) / guesses.attacks, len(guesses.shares)
+    exact = stats.clopper_pearson(successes=guesses.right, n=guesses.pairs, level=level)
+    if sets < 2:
+        return exact
+    error = np.std(guesses.shares, ddof=1) / np.sqrt(sets)
+    return stats.widened_rate(exact=exact, half=float(stats.t_quantile(p=(1 + level) / 2, dof=sets - 1) * error))
 
 
-def best_of(*, guesses: OfAttacks) -> tuple[int, Guesses]:
+def best_of(*, guesses: OfAttacks, coins: Int[np.ndarray, "pairs"] | None = None) -> tuple[int, Guesses]:
     """Return the attack, in one of two directions, that has the least p-value, and the count of its guesses, which says
     from how many attacks and directions it was chosen (for Bonferroni's correction).
 
@@ -255,6 +275,8 @@ def best_of(*, guesses: OfAttacks) -> tuple[int, Guesses]:
     ----------
     guesses : int8 [attacks, pairs]
         The guesses of each attack, from `guess`.
+    coins : int [pairs], optional
+        The number of the set of coins that each pair belongs to; by default there is one set.
 
     Returns
     -------
@@ -263,11 +285,10 @@ def best_of(*, guesses: OfAttacks) -> tuple[int, Guesses]:
     count : Guesses
         The right guesses of this attack, after the reversal if there is one.
     """
-    counts = [count(guesses=row) for row in guesses]
-    candidates = counts + [replace(row, right=row.pairs - row.right) for row in counts]
-    best = int(np.argmin([log_tail(right=row.right, pairs=row.pairs) for row in candidates]))
-    number = best if best < len(counts) else ~(best - len(counts))
-    return number, replace(candidates[best], attacks=len(candidates))
+    counts = [count(guesses=row, coins=coins) for row in (*guesses, *-guesses)]
+    best = int(np.argmin([log_tail(right=row.right, pairs=row.pairs) for row in counts]))
+    number = best if best < len(guesses) else ~(best - len(guesses))
+    return number, replace(counts[best], attacks=len(counts))
 
 
 def p_of_all(*, guesses: OfAttacks) -> Float[np.ndarray, "attacks"]:
@@ -287,7 +308,9 @@ def p_of_all(*, guesses: OfAttacks) -> Float[np.ndarray, "attacks"]:
     return np.asarray(np.clip(2 * len(counts) * np.exp(tails), LEAST, 1.0))
 
 
-def chosen_on_half(*, guesses: OfAttacks, rng: np.random.Generator) -> tuple[int, Guesses]:
+def chosen_on_half(
+    *, guesses: OfAttacks, rng: np.random.Generator, coins: Int[np.ndarray, "pairs"] | None = None
+) -> tuple[int, Guesses]:
     """Return the attack, in one of two directions, that is best on a random half of the pairs, and the count of its
     guesses on the other half.
 
@@ -299,6 +322,8 @@ def chosen_on_half(*, guesses: OfAttacks, rng: np.random.Generator) -> tuple[int
         The guesses of each attack, from `guess`.
     rng : Generator
         Draws the half.
+    coins : int [pairs], optional
+        The number of the set of coins that each pair belongs to; by default there is one set.
 
     Returns
     -------
@@ -309,7 +334,8 @@ def chosen_on_half(*, guesses: OfAttacks, rng: np.random.Generator) -> tuple[int
     """
     choosing = _random_half(guesses.shape[1], rng)
     number, _count = best_of(guesses=guesses[:, choosing])
-    return number, count(guesses=guesses[number, ~choosing] if number >= 0 else -guesses[~number, ~choosing])
+    others = guesses[number, ~choosing] if number >= 0 else -guesses[~number, ~choosing]
+    return number, count(guesses=others, coins=None if coins is None else coins[~choosing])
 
 
 def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Generator) -> Guesses:
@@ -363,8 +389,8 @@ def pooled(*, counts: list[Guesses]) -> Guesses:
 
     Models that share coins (repeats of one split) count once: average their scores of each sample before guessing.
     """
-    right, pairs, ties = (sum(getattr(guesses, name) for guesses in counts) for name in ("right", "pairs", "ties"))
-    return Guesses(right, pairs, ties=ties)
+    right, pairs, ties = (np.array([getattr(part, name) for part in counts]) for name in ("right", "pairs", "ties"))
+    return Guesses(int(right.sum()), int(pairs.sum()), ties=int(ties.sum()), shares=_shares(right, pairs))
 
 
 def _random_half(pairs: int, rng: np.random.Generator) -> np.ndarray:
