@@ -3,18 +3,29 @@
 import numpy as np
 import pytest
 from unlearning_audit.evaluation import shadow, signal_files
-from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits
+from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership
 from unlearning_audit.evaluation.cohort import by_logits
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.signal_files import Gradients
 from unlearning_audit.store import tables
 
-from member_cases import SAMPLES, membership
-
-CLASSES = 3
+SAMPLES, CLASSES = 6, 3
 INDEX = np.arange(SAMPLES)
 Y = INDEX % CLASSES
 ORIGINALS, UNLEARNED = (["original0.npz", "original1.npz"], ["unlearned0.npz", "unlearned1.npz"])
+
+
+def membership(models, shadow=(), **fields):
+    """Six samples and who saw them."""
+    train = np.zeros((models, SAMPLES), bool)
+    train[:, :4] = True
+    forget, heldout = np.zeros_like(train), np.zeros_like(train)
+    forget[:, 1:3], heldout[:, 4] = True, True
+    seed = np.arange(models)
+    return Membership(
+        train=train, forget=forget, heldout=heldout, seed=seed, split=seed % 2, block=seed // 2,
+        shadow=np.isin(seed, shadow), **fields,
+    )  # fmt: skip
 
 
 def scores(**columns):

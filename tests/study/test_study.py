@@ -10,12 +10,22 @@ from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
 
 from study_cases import CONTRADICTORY, SMALL, WRONG, changed
-from study_sentences import sentence
 
 ROOT = Path(__file__).parents[2]
 
-
+JARGON = re.compile(r"[Ii]nput|valid (integer|number|string)|to parse|pydantic|https?:|Traceback|NoneType|dict|tuple")
 TOP = re.compile(r"config\.yaml: (study|seed|batch|bootstrap|only|defaults|scenarios|tables|figures)\b")
+
+
+def sentence(config: dict, **how) -> str:
+    """What is wrong with ``config``, which must be one sentence without jargon."""
+    with pytest.raises(StudyError) as caught:
+        reading.read(config, **how)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert not message.endswith(".")
+    assert not JARGON.search(message.split(": ", 1)[1]), message
+    return message
 
 
 def test_the_small_study_is_sound():
