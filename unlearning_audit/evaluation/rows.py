@@ -86,7 +86,8 @@ class Failure:
     Parameters
     ----------
     kind
-        What failed, one of `KINDS`.
+        "model", "method", "attack" or "metric": what raised, or returned something of the wrong type. "diverged": the
+        logits of a model are NaN or infinite. "missing": a metric needs other models, which failed.
     name
         The attack, metric or method of the study.
     sentence
@@ -135,10 +136,6 @@ class Record:
     axes: dict[str, str]
     row: Row | Failure
 
-
-#: Kinds of failures. "model", "method", "attack" and "metric": a plug-in raised, or returned something of the wrong
-#: type. "diverged": the logits of a model are NaN or infinite. "missing": a metric needs other models, which failed.
-KINDS = ("model", "method", "attack", "metric", "diverged", "missing")
 
 COLUMNS = tuple(field.name for field in fields(Row))
 
