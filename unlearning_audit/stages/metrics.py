@@ -16,7 +16,7 @@ from unlearning_audit.evaluation.measuring import Numbers, measure, unchanged
 from unlearning_audit.evaluation.opening import evaluation_of
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.evaluation.scoring import score
-from unlearning_audit.store import parts, tables
+from unlearning_audit.store import tables
 from unlearning_audit.store.files import ArtifactError, NoAnswerError, spec_of
 
 
@@ -107,7 +107,7 @@ def _scored(
         return {}, {}
     read = cache(tables.read_scores)  # several attacks may be in the file of one job, which is read once
     known: dict[tuple[str, str], dict[str, np.ndarray]] = {}
-    for name, (folder, part) in parts.beside(Path(path).parent, place["keys"]).items():
+    for name, (folder, part) in _beside(Path(path).parent, place["keys"]).items():
         with suppress(ArtifactError):
             # The file has the columns of all attacks of that job, by (attack, form); key[0] is the attack.
             known |= {key: columns for key, columns in read(folder / "scores.parquet").items() if key[0] == name}
@@ -146,7 +146,7 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
     read_rows, read_effects, read_records = cache(rows.read), cache(effect_files.read), cache(record_lists.read)
     # ``part``: what the spec of another job says of a metric. Its results are the lines "rows" and "records" of the
     # job's files, each (first, end), and the "effects" of these names.
-    for name, (other, part) in parts.beside(folder, keys).items():
+    for name, (other, part) in _beside(folder, keys).items():
         with suppress(ArtifactError):
             known[name] = Numbers(
                 rows=read_rows(other / "metrics.csv")[slice(*part["rows"])],
@@ -154,3 +154,26 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
                 records=read_records(other / "records.csv")[slice(*part["records"])], parts={name: part},
             )  # fmt: skip
     return known
+
+
+def _beside(folder: Path, keys: dict[str, str]) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """Find results of attacks or metrics that earlier jobs wrote for the same models, which are not computed again:
+    return name → the folder that holds its results, and what the spec.json in this folder says of them.
+
+    Names without results are left out, and folders whose spec cannot be read.
+
+    Parameters
+    ----------
+    folder
+        The folder of the present job, whose name ends with a hyphen and the job's key. The folders beside it are
+        searched that have the same name with any key.
+    keys
+        Name of each attack or metric → the key of its results.
+    """
+    names = {key: name for name, key in keys.items()}
+    results: dict[str, tuple[Path, dict[str, Any]]] = {}
+    for spec in sorted(folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*/spec.json")):
+        with suppress(ArtifactError):
+            parts = spec_of(spec).get("parts", {})
+            results |= {names[key]: (spec.parent, part) for key, part in parts.items() if key in names}
+    return results
