@@ -64,8 +64,8 @@ class Data(Stored):
     subject: Annotated[np.ndarray | None, "iu samples"] = None
 
     def views(self, kind: str) -> np.ndarray:
-        """Return the rows that are views of one kind of each sample, int64 [samples, most views of any sample], filled
-        with −1."""
+        """Return the rows that are views of one ``kind``, a name in `views.VIEWS`, of each sample: int64 [samples, most
+        views of any sample], ascending, then filled with −1. There are no columns if no sample has such a view."""
         if self.parent is None:
             return np.full((len(self.y), 0), -1)
         rows = np.flatnonzero(self.view == views.VIEWS[kind])
@@ -161,7 +161,7 @@ class Membership(Stored):
     def of_request(self, request: int) -> "Membership":
         """Return the memberships as if, of a sequence of requests, only the one with the number ``request`` existed,
         even if it was not made yet. The samples of this request that a model was trained on are ``forget``, its further
-        samples are ``heldout``. Canaries that are not among the samples of the request are in no pair."""
+        samples are ``heldout``. Canaries that are in this request for no model are in no pair."""
         requested = np.asarray(self.request == request)
         return replace(
             self, forget=requested & self.train, heldout=requested & ~self.train, request=None,
@@ -180,7 +180,8 @@ class Membership(Stored):
 
     def originals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the models that have to be trained, int64 [originals], and for each model the position
-        of its original among these, int64 [models]. Without copies, every model is its own original."""
+        of its original among these, int64 [models]. Without copies, every model is its own original. With copies, the
+        first model of each seed is trained, in ascending order of seeds."""
         if self.replicate is None:
             models = np.arange(len(self.seed))
             return models, models
@@ -189,15 +190,15 @@ class Membership(Stored):
 
     @property
     def copied(self) -> np.ndarray | None:
-        """Return the number of each model's original, int64 [models], if several models were unlearned from each of
-        several originals. Such models are not independent of each other. None if each model has an original of its own,
-        or if all have the same one."""
+        """Return a number that all models of one original, and no others, have in common, int64 [models], if there are
+        several originals and several models of one of them. Such models are not independent of each other. None if each
+        model has an original of its own, or if all have the same one."""
         trained, copies = self.originals()
         return copies if 1 < len(trained) < len(copies) else None
 
     def unlearning_seeds(self) -> list[int]:
-        """Return the seed of each model's unlearning. It is the model's own seed, with two exceptions: copies of one
-        original get different seeds, and the second and later requests of a sequence get further seeds."""
+        """Return the seed of each model's unlearning. It is the model's own seed, with two exceptions: where models are
+        copies, the number of the copy changes it; and from the second request of a sequence on, the request does."""
         seeds = self.seed.tolist()
         if self.replicate is not None:
             seeds = [seed_of(seed, "replicate", number) for seed, number in zip(seeds, self.replicate, strict=True)]

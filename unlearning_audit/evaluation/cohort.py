@@ -154,7 +154,8 @@ class Group:
 
     def differing_mask(self, other: "Group") -> str:
         """Return the name of the first mask (train, forget or heldout) in which the two groups differ; "" if they do
-        not. The first model of one group is compared with the first of the other, and so on."""
+        not. The first model of one group is compared with the first of the other, and so on; other numbers of models or
+        samples differ. Groups of one cohort are not compared, whatever their models: the result is ""."""
         if self.cohort is other.cohort:
             return ""
         masks = ((name, getattr(self.membership, name), getattr(other.membership, name)) for name in MASKS)

@@ -147,7 +147,8 @@ class Effect(Stored):
 
     @classmethod
     def checked(cls, check: Check, **sizes: int | None) -> dict[str, Any]:
-        """Return name → value of each field. Raises ArtifactError that names the field that is wrong."""
+        """Return name → value of each field, with names as a tuple, influences as float64 and a `DecisionRule`. Raises
+        ArtifactError that names the field that is wrong."""
         values = super().checked(check, **sizes)
         if not values["value"].size:
             check.fail("value", f"has shape {values['value'].shape}, but needs a number and a model at least")
@@ -159,7 +160,7 @@ class Effect(Stored):
 
         ``original`` int [models]: a number that copies of one model have in common.
         """
-        average, first = averaging(original)
+        average, first = averaging(original)  # weights of a mean, [originals, models]; the first copy of each original
         means = {name: average @ getattr(self, name) for name in ("influence", "imagined")}
         latent = None if self.latent is None else average @ self.latent
         value, unit, split = self.value @ average.T, self.unit[first], self.split[first]

@@ -143,8 +143,8 @@ class Evaluation(Cohort):
 
     @cached_property
     def unlearned(self) -> np.ndarray:
-        """Return the logits after unlearning, float32 [models, samples, classes]. Raises NoAnswerError if models have
-        no logits."""
+        """Return the logits after unlearning of all models, the adversary's included, float32 [models, samples,
+        classes]. Raises NoAnswerError if models have no logits."""
         return self.outputs(self.unlearned_files).logits
 
     @cached_property
@@ -249,7 +249,8 @@ class Evaluation(Cohort):
 
         The defender's are called "original", "retrain" and "retrain_control". The adversary's are called "shadow" after
         unlearning, "shadow_original" before it, and "shadow_retrain" if retrained. If retrained models are audited,
-        "retrain" stands for their controls, which are retrained independently, and "retrain_control" for none.
+        "retrain" stands for their controls, which are retrained independently; if these are audited, for the retrained
+        models. In both cases "retrain_control" stands for none. All this is of models that were trained here.
         """
         if self.imported:
             return self.others.get(name)
@@ -315,8 +316,8 @@ class Evaluation(Cohort):
         return group if group and group.same_samples(self.audited) else None
 
     def unlike(self, name: str, group: Group | None) -> str:
-        """Return why the models of ``group`` do not match the audited ones, model by model and sample by sample; "" if
-        they do."""
+        """Return why the models of ``group`` do not match the audited ones, model by model and sample by sample, or
+        that there are none (None); "" if they match."""
         return unlike(name, group, "target", self.audited)
 
     @cached_property
@@ -418,12 +419,13 @@ class Evaluation(Cohort):
 
         In the form "trained" an attack learns from the shadow models before unlearning, and members are the samples
         that they were trained on. In "unlearned" and "both" it learns from the shadow models after unlearning, and
-        members are the samples that they forgot. Non-members are held out. `Shadow` is empty if there are no shadow
-        models, or for "both" if imported shadow models before and after unlearning do not match.
+        members are the samples that they forgot. Non-members are held out. Samples with an unknown signal are neither.
+        `Shadow` is empty if there are no shadow models, or for "both" if imported shadow models before and after
+        unlearning do not match.
 
-        The columns are the samples that are a member or a non-member of some shadow model. If every scored sample is a
-        member of some imported shadow model and a non-member of another, the columns are the scored samples, so that
-        attacks can fit one model per sample.
+        The columns are the samples that are a member or a non-member of some shadow model. If imported shadow models
+        have the samples of the audited ones, and every scored sample is a member of some and a non-member of others,
+        the columns are the scored samples, so that attacks can fit one model per sample.
 
         Parameters
         ----------
@@ -456,7 +458,7 @@ class Evaluation(Cohort):
 
     def why_insufficient(self, form: str, error: PluginError, file: str) -> str:
         """Return why imported models do not suffice for an attack that failed in this ``form``; "" if the failure is
-        the attack's own.
+        the attack's own, and always for models that were trained here and for the form "both".
 
         Only a ValueError can mean that models do not suffice. Without shadow models for this form, the answer says that
         there are none, and quotes the message of a user's attack. With shadow models, a user's attack is itself at
@@ -481,13 +483,13 @@ class Evaluation(Cohort):
 
     @cached_property
     def failed_attacks(self) -> dict[str, str]:
-        """Return a dict: attack → why it has no scores."""
+        """Return a dict: attack → why it has no scores; {} without a file of scores."""
         return tables.read_failures(self.scores_file) if self.scores_file else {}
 
     @cached_property
     def scores(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
-        """Return (attack, form) → score float64 and decision bool, each [target models, samples]; NaN where a sample is
-        not scored.
+        """Return (attack, form) → score float64 and decision bool, each [target models, samples]; NaN and False where a
+        sample is not scored; {} without a file of scores.
 
         The form "both", which also uses logits before unlearning, is left out.
         """
@@ -496,13 +498,13 @@ class Evaluation(Cohort):
     @cached_property
     def updates(self) -> dict[str, np.ndarray]:
         """Return attack → its score in the form "both", float64 [target models, samples]; NaN where a sample is not
-        scored."""
+        scored; attacks without this form are left out."""
         return {name: score for (name, form), (score, _) in self._every_score.items() if form == BOTH}
 
     @cached_property
     def _every_score(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
         """Read the scores of all attacks: (attack, form) → score float64 and decision bool, each [target models,
-        samples]; NaN and False where a sample is not scored."""
+        samples]; NaN and False where a sample is not scored; {} without a file of scores."""
         if not self.scores_file:
             return {}
         shape = (int(self.target.sum()), len(self.data.y))
@@ -534,7 +536,7 @@ FAIR = ("swapped", "random")
 
 def unlike(name: str, group: Group | None, other: str, other_group: Group | None) -> str:
     """Return why the models of ``group``, called ``name``, do not match those of ``other_group``, called ``other``,
-    model by model and sample by sample; "" if the two match."""
+    model by model and sample by sample, or that a group is missing (None); "" if the two match."""
     if group is None or other_group is None:
         return f"there is no {name}/ with logits"
     if not group.same_samples(other_group):

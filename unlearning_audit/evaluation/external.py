@@ -109,7 +109,7 @@ def _membership(
     source: "_Source", population: str, shape: tuple[int, int], test: np.ndarray, labels: np.ndarray | None
 ) -> Membership:
     """Read and check the masks, splits, weights and canaries of one population of models; return them. Seeds are
-    unknown: the number of each model stands in its place.
+    unknown: the number of each model stands in its place. Pairs that do not fit retrained models are left out.
 
     Parameters
     ----------

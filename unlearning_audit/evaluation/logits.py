@@ -75,8 +75,8 @@ class Logits(Arrays):
 
 
 def checksums(path: str | Path) -> dict[str, tuple[int, int]]:
-    """Return the checksum (CRC-32) and the size of every array in a file of logits. Only the zip's directory is read.
-    Raises ArtifactError."""
+    """Return "NAME.npy" → checksum (CRC-32) and size in bytes of every array in a file of logits. Only the zip's
+    directory is read. Raises ArtifactError if the file is missing or damaged."""
     members = read_verified(path, lambda: zipfile.ZipFile(path).infolist())
     return {member.filename: (member.CRC, member.file_size) for member in members}
 

@@ -61,9 +61,10 @@ def measure(
 ) -> Numbers:
     """Compute the ``metrics`` of an evaluation.
 
-    If the models failed, the result is a single `Failure`; if their logits are impossible, a `Failure` and remarks. A
-    metric that fails loses its own numbers only. Metrics of the library that read logits are left out where there are
-    only published scores, and the reverse.
+    If the models failed, the result is a single `Failure`; if their logits are impossible, a `Failure`, remarks and
+    doubts. Otherwise there is first a `Failure` for each attack that failed, then remarks and doubts, then the numbers
+    of metrics. A metric that fails has a `Failure` in place of its numbers. Metrics of the library that read logits are
+    left out where there are only published scores, and the reverse.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ REQUIREMENT = "a method must change every model by itself, and the first dimensi
 
 def refusal_and_doubts(evaluation: Evaluation) -> tuple[str, list[str]]:
     """Return why the logits of an evaluation cannot be used ("" if they can), and a list of warnings about them, some
-    of them "": whether a method mixed models, or exchanged forgotten and retained samples. Nothing is known without
-    models before unlearning that match the audited ones."""
+    of them "": whether a method mixed models, or exchanged forgotten and retained samples. Without models before
+    unlearning that match the audited ones, and if these are the audited ones themselves, the result is ("", [])."""
     before, after = evaluation.group("original"), evaluation.audited
     if before is None or evaluation.unlike("original", before) or before.files == after.files:
         return "", []

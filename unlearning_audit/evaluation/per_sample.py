@@ -27,7 +27,7 @@ def require_models(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool
 
 
 def mean(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndarray:
-    """Return the mean of each sample over some of the models, float64 [1, samples].
+    """Return the mean of each sample over some of the models, float64 [1, samples]; NaN where there is no model.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ def mean(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndar
 
 
 def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return the median of ``x`` float64 [models, samples] over the models in ``mask``, float64 [1, samples]."""
+    """Return the median of ``x`` float64 [models, samples] over the models in ``mask`` bool [models, samples], float64
+    [1, samples]; inf where there is no model."""
     ordered = np.sort(np.where(mask, x, np.inf), axis=0)  # models outside of the mask come last
     count = mask.sum(axis=0)[None]
     low, high = (np.take_along_axis(ordered, rank, axis=0) for rank in ((count - 1) // 2, count // 2))
@@ -79,7 +80,7 @@ def squared_deviations(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = Fal
 
 def spread(x: np.ndarray, mask: np.ndarray, *, kind: str, leave_out: bool = False) -> np.ndarray:
     """Return the standard deviation (divisor n) of values over some of the models, in a shape that can be broadcast to
-    [1, samples].
+    [1, samples]; NaN where no value counts.
 
     Parameters
     ----------

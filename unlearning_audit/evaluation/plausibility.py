@@ -56,10 +56,11 @@ def _wrong_columns(population: Group) -> str:
     the logits is wrong; else "". The sentence contains "{names}", which the caller replaces by the names of
     populations.
 
-    The order is wrong if another order predicts the labels of retained samples far more often, both over all samples
-    and on average over classes. The sign is wrong if the class of the smallest logit is the label far more often than
-    the class of the largest. The average over classes is needed because a constant prediction fits one class, however
-    frequent this is. Logits with two labels are not judged, because a method may invert the predictions.
+    The order is wrong if another order predicts the labels of retained samples (of all but forgotten ones, if none is
+    known to be retained) far more often, both over these samples and on average over classes. The sign is wrong if the
+    class of the smallest logit is the label far more often than the class of the largest. The average over classes is
+    needed because a constant prediction fits one class, however frequent this is. Logits with two labels are not
+    judged, because a method may invert the predictions.
     """
     retained = population.membership.retain
     rows = retained if retained.any() else ~population.membership.forget

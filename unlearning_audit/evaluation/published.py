@@ -107,7 +107,7 @@ class Published(Stored):
     def membership(self) -> Membership:
         """Return the memberships. Forgotten samples count as trained on, and models with the same forget set are one
         split and one block. Seeds are unknown: the number of each model stands in its place. Raises ValueError if a
-        model has no forgotten sample."""
+        model has no forgotten sample, or if there is no model."""
         models = len(self.forget)
         if not models or not self.forget.any(axis=1).all():
             raise ValueError("there is no forgotten sample in some model; leave it out")

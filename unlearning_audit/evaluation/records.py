@@ -59,7 +59,8 @@ class Exposed:
 
 
 def read(path: str | Path, columns: tuple[str, ...] = COLUMNS) -> list[dict[str, Any]]:
-    """Read the lines of a file with ``columns``: column → text or number. Raises ArtifactError that names the file."""
+    """Read the lines of a file with these ``columns``: column → text or float, NaN for an empty cell. Raises
+    ArtifactError that names the file if it cannot be read or has other columns."""
     return cells.table(path, columns, text=_TEXT)
 
 

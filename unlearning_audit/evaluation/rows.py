@@ -158,8 +158,9 @@ _EMPTY: dict[str, Any] = {field.name: field.default for field in fields(Row)} | 
 
 
 def problem(rows: Sequence[Row]) -> str:
-    """Return what is wrong with rows of a user's metric, or "": a field of the wrong type, ci_low > ci_high, or two
-    rows with the same metric, attack and other fields that say what the number is about (`PLACES`)."""
+    """Return what is wrong with rows of a user's metric, or "": a field of the wrong type (or a whole number below 0,
+    or a text, other than the note, that is not printable in one line), ci_low > ci_high, or two rows with the same
+    metric, attack and other fields that say what the number is about (`PLACES`)."""
     seen: set[tuple[Any, ...]] = set()
     for row in rows:
         for name in COLUMNS:
@@ -218,7 +219,7 @@ def read_study(
     path: str | Path, scenarios: Collection[str] | None = None, metrics: Collection[str] | None = None
 ) -> list[Record]:
     """Read the rows of a study from the csv file that `write_study` wrote; if ``scenarios`` or ``metrics`` are given,
-    only the rows of these. Raises ArtifactError that names the file."""
+    only the rows of these (of failures, the metric is called "failed"). Raises ArtifactError that names the file."""
     accepted = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
 
     def record(line: dict[str, str]) -> Record:

@@ -40,7 +40,8 @@ def score(
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Score the audited models of ``evaluation`` by ``attacks``, each in all of its forms.
 
-    An attack that fails loses its own scores only.
+    An attack that fails loses its own scores only, and the reason is printed to standard error. Without any score, the
+    columns have no rows.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ def score(
     terms
         Attack → the limits of the process in which it runs.
     known
-        Scores of the same models by the same attacks from an earlier run, which are used unchanged.
+        (attack, form) → columns: scores of the same models by some of the attacks from an earlier run, which are used
+        unchanged.
 
     Returns
     -------
@@ -116,7 +118,8 @@ def _run(
         If the attack fails.
     """
     module = load("attacks", entry["name"], file)
-    # Errors that the attack itself does not raise are failures of a user's file; of the library, they end the job.
+    # Any error is a failure of a user's file. With an attack of the library, a ValueError that the attack itself did
+    # not raise passes: `score` catches a NoAnswerError, and any other ends the job.
     with guard(module.__file__, but=PluginError if file else ValueError):
         return {"parts": list(run(evaluation, name, module, entry, seed)), "missing": evaluation.missing}
 

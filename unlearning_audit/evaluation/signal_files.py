@@ -101,7 +101,7 @@ class Generations(Stored):
     index: Annotated[np.ndarray, "iu models rows"]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the fields, without columns beyond the longest answer."""
+        """Return the fields, with as many columns of ``tokens`` as the longest answer has tokens, but at least one."""
         longest = int((self.tokens >= 0).sum(-1).max(initial=1))
         return {"tokens": self.tokens[..., :longest], "index": self.index}
 

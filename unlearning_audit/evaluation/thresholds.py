@@ -10,9 +10,9 @@ from unlearning_audit.evaluation.shadow import Shadow
 def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, per_class: bool) -> np.ndarray:
     """Return the threshold of each class, float64 [classes]: "member" means value ≥ threshold.
 
-    The threshold of a class maximises ½(TPR + TNR) over the rows of this class. A class without members or without
-    non-members gets the threshold of all rows together. If ``per_class`` is false, every class gets the threshold of
-    all rows.
+    The threshold of a class is the value of one of its rows that maximises ½(TPR + TNR) over the rows of this class. A
+    class without members or without non-members gets the threshold of all rows together. If ``per_class`` is false,
+    every class gets the threshold of all rows. Raises ValueError without any members, or without any non-members.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def score(
     """Return score and decision of an attack that thresholds ``statistic(logits [n, classes], y [n])``.
 
     The score is the statistic itself, float64 [models, samples], comparable across samples and classes. The decision,
-    bool of the same shape, applies the thresholds that `fit` learns on the shadow models. Raises ValueError if logits,
-    labels or the shadow models have a wrong shape or values.
+    bool of the same shape, is whether it reaches the threshold of its label that has the largest ½(TPR + TNR) on the
+    shadow models (`fit`). Raises ValueError if logits, labels or the shadow models have a wrong shape or values.
     """
     rows = signals.statistics(statistic, shadow, classes=logits.shape[-1])
     value = signals.per_model(statistic, logits, y)
@@ -67,7 +67,7 @@ def learned(
     y
         [samples] or [models, samples]: the labels of the audited models.
     shadow
-        The shadow models, on which `fit` learns the thresholds.
+        The shadow models, whose rows give the threshold of each label: that with the largest ½(TPR + TNR) (`fit`).
     per_class
         Whether every class has a threshold of its own.
     """
@@ -78,7 +78,8 @@ def learned(
 def decide(
     value: np.ndarray, rows: signals.KnownRows, logits: np.ndarray, y: np.ndarray, *, per_class: bool = True
 ) -> np.ndarray:
-    """Return whether each value reaches the threshold that `fit` learns on ``rows``, bool [models, samples].
+    """Return whether each value reaches (is at least) the threshold of its label that has the largest ½(TPR + TNR) on
+    ``rows`` (`fit`), bool [models, samples].
 
     Parameters
     ----------

@@ -12,5 +12,6 @@ COLUMNS = ("stage", "trial", "pairs", "metric", "margin", "distance", "ci_low", 
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """Read the rows of trials.csv. Raises ArtifactError that names the file."""
+    """Read the rows of trials.csv: column → text, int or float, NaN for an empty cell. Raises ArtifactError that names
+    the file if it cannot be read or has other columns."""
     return cells.table(path, COLUMNS, text=("metric", "options", "note"), whole=("stage", "trial", "pairs", "chosen"))

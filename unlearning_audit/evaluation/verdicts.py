@@ -39,5 +39,6 @@ _TEXT = {
 
 
 def read(path: str | Path, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Read the rows of one of the tables, with its ``columns``. Raises ArtifactError that names the file."""
+    """Read the rows of one of the tables, with its ``columns``: column → text or float, NaN for an empty cell. Raises
+    ArtifactError that names the file if it cannot be read or has other columns."""
     return cells.table(path, columns, text=_TEXT)
