@@ -185,7 +185,7 @@ class Read:
         range, else "".
 
         Return "", too, for a metric of utility, for a comparison with theory, and where retraining lies at that end by
-        design.
+        design, as its ``chance`` `OF_RETRAINED` says.
         """
         rule, reference = self.contrast.audited.rule, self.contrast.reference
         if reference is None or not rule.deciding or rule.chance == OF_RETRAINED:
@@ -326,7 +326,7 @@ class Read:
 
     def with_significant_attack(self, p_holm: float) -> "Read":
         """Return the distance with another attack in place of the one that stands for all: of the attacks that differ
-        significantly from retraining, the one with the largest absolute distance.
+        significantly from retraining, the one with the largest absolute distance; ``differs`` is then true.
 
         The p-value of each attack is adjusted by one factor for all (`_adjusted_p_values`).
 
@@ -663,7 +663,8 @@ def read(
     level: float = LEVEL,
     utility_count: int = 2,
 ) -> Read:
-    """Return a method's distance by one metric; of several attacks the strongest, with intervals that hold for all.
+    """Return a method's distance by one metric; of several attacks the strongest, with the largest absolute distance,
+    and intervals that hold for all.
 
     A metric of utility shows a false loss with probability (1 − ``level``)/2, as only one end of its interval counts.
     With more than two metrics of utility, the level of each is raised so that all together err with probability 1 −

@@ -396,8 +396,9 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     """Return the mean Kendall τ-b between the rankings of methods in every two ``tables``, with a jackknife interval
     over tables.
 
-    Only methods with a value in all tables are ranked. The result is NaN, with the reason, for fewer than two tables or
-    three methods, and if a ranking has all methods equal. Two tables give a value without an interval.
+    Only methods with a value in all tables are ranked, and not the control of retraining. The result is NaN, with the
+    reason, for fewer than two tables or three methods, and if a ranking has all methods equal. Two tables give a value
+    without an interval.
 
     Parameters
     ----------

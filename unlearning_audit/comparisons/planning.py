@@ -130,9 +130,9 @@ def retrained_today(read: Read) -> int:
 def resolution_rows(method: str, read: Read) -> list[dict[str, Any]]:
     """Return rows of half-width and least detectable distance: for the study as it is, and for larger studies.
 
-    Larger studies have more samples, or more pairs or models where these narrow the interval. A design without samples
-    has no larger studies of samples. For models without partners only the row of the present study is given, with the
-    half-width of its interval; `requirements` gives what more retrained models bring.
+    Larger studies have more samples, or more pairs or models where these narrow the interval, each by the factors in
+    `TIMES`. A design without samples has no larger studies of samples. For models without partners only the row of the
+    present study is given, with the half-width of its interval; `requirements` gives what more retrained models bring.
 
     Parameters
     ----------
@@ -200,8 +200,8 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
 
     The true distance is not known, so there are rows for three assumed distances: for 0, with which equivalence is to
     be shown, and for the lower and the upper limit of the interval, with which the distance is to be detected. For
-    models without partners, rows give the fewest retrained models. An outcome that no size would show has no row; a
-    metric whose interval does not narrow has none at all.
+    models without partners, rows give the fewest retrained models. An outcome that not even `resolution.MOST` times as
+    many would show, or `MOST_RETRAINED` retrained models, has no row; a metric whose interval does not narrow has none.
 
     Parameters
     ----------
@@ -340,8 +340,8 @@ def designs_of(read: Read) -> DesignOf:
     """Return a function (part, times) → the design of a study with ``times`` as many pairs, models or samples as the
     one in which the distance ``read`` was measured.
 
-    More pairs bring more distinct samples, until all samples of the pool are used. With a single unit the pool is not
-    known, and the number of samples stays the same.
+    More pairs bring more distinct samples, until all samples of the pool are used, or without limit if no sample was
+    drawn twice. With a single unit the pool is not known, and the number of samples stays the same.
     """
     design, effect = read.numbers.design, read.contrast.audited
     queried = (effect.influence != 0).any(axis=0)  # [models, samples]
@@ -383,7 +383,8 @@ def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknow
 
     The sentence has a clause for each assumption on the true distance: that the method is like retraining, or that the
     distance is the upper or the lower limit of its interval. If larger studies decide under some assumptions, only
-    these are named; else those under which a study of the present size may decide; else the sentence is `NEITHER`.
+    these are named; else those under which a study of the present size may decide; else the sentence is `NEITHER`,
+    that no larger study decides.
 
     Parameters
     ----------

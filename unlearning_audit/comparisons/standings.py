@@ -15,11 +15,11 @@ from unlearning_audit.stats.paired import Distances
 def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int, seed: int) -> list[dict[str, Any]]:
     """Return a row for each method that has a number in every one of the ``scenarios``, which are independent.
 
-    ``distance`` is the method's mean distance in margins, by the first deciding metric that all scenarios have, with
-    its 95 % interval ``low`` to ``high``. ``best`` and ``worst`` are the ranks that it may have, at 95 % for all
-    methods at once; ``methods`` is the number of methods that are ranked. Of several attacks each method's strongest
-    counts, as in a verdict; the sign of a distance does not. Return [] if scenarios have no common metric or fewer than
-    two common methods.
+    ``distance`` is the method's mean distance in margins, by the first deciding metric that all scenarios have and that
+    is not coarse, with its 95 % interval ``low`` to ``high``. ``best`` and ``worst`` are the ranks that it may have, at
+    95 % for all methods at once; ``methods`` is the number of methods that are ranked. Of several attacks each method's
+    strongest counts, as in a verdict; the sign of a distance does not. Return [] if scenarios have no common metric or
+    fewer than two common methods.
 
     Parameters
     ----------

@@ -95,7 +95,8 @@ def rounds(count: int, pairs: int) -> list[tuple[int, int]]:
     """Return (settings, pairs) of each round: how many settings are tried, each on how many pairs.
 
     The first round tries all ``count`` settings, the study's own among them, on one pair. Each further round tries one
-    in `RATE` on twice as many pairs, and at least two settings; the last uses all ``pairs``.
+    in `RATE`, rounded up, on twice as many pairs, and at least two settings if there are two; the last uses all
+    ``pairs``.
     """
     plan = [(count, 1)]
     while plan[-1][1] < pairs:  # the pairs of the last round
@@ -172,7 +173,7 @@ def _value_at(axis: Sequence[Any] | Mapping[str, Any], share: float) -> Any:
     values that it may have.
 
     The axis is a list of values, or a mapping with low and high, whose logarithms are used if log is true. If low and
-    high are whole numbers, so is the value; if not, it is rounded to three digits.
+    high are whole numbers, so is the value; if not, it is rounded to three significant digits.
     """
     if not isinstance(axis, Mapping):
         return axis[min(int(share * len(axis)), len(axis) - 1)]

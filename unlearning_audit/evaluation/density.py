@@ -8,14 +8,14 @@ SMALLEST_SPREAD = 1e-6
 
 def gaussian(x: np.ndarray, centre: np.ndarray | float, spread: np.ndarray | float) -> np.ndarray:
     """Return the log-density at ``x`` of a Gaussian with mean ``centre`` and standard deviation ``spread``, all
-    broadcast. A spread below ``SMALLEST_SPREAD`` is raised to it."""
+    broadcast. A spread below ``SMALLEST_SPREAD``, 1e-6, is raised to it."""
     spread = np.maximum(spread, SMALLEST_SPREAD)
     return np.asarray(-0.5 * ((x - centre) / spread) ** 2 - np.log(spread) - 0.5 * np.log(2 * np.pi))
 
 
 def silverman(points: np.ndarray) -> float:
-    """Return the bandwidth (4/3n)^⅕ · sd for ``points`` [n], at least ``SMALLEST_SPREAD``. The standard deviation sd
-    has the divisor n − 1; that of a single point is 0.
+    """Return the bandwidth (4/3n)^⅕ · sd for ``points`` [n], at least ``SMALLEST_SPREAD``, 1e-6. The standard deviation
+    sd has the divisor n − 1; that of a single point is 0.
 
     Silverman (1986), equation 3.28; equal to ``bw_method="silverman"`` of scipy.
     """

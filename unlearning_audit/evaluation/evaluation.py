@@ -183,7 +183,7 @@ class Evaluation(Cohort):
 
         True for models that were trained here. Published scores say it themselves. Of other imported models it is true
         if all these samples are canaries, of which a coin chose the forgotten ones; if splits are swapped in pairs; or
-        if the ``design`` that their owner states is one of `FAIR`.
+        if the ``design`` that their owner states is one of `FAIR`, "swapped" or "random".
         """
         if not self.imported:
             return True
@@ -371,7 +371,8 @@ class Evaluation(Cohort):
 
     @cached_property
     def queried(self) -> np.ndarray:
-        """Return the samples that attacks score for at least one target model (`Membership.queries`), int64 [rows]."""
+        """Return the samples that attacks score for at least one target model, int64 [rows], ascending: forgotten or
+        held out by it, or part of a request that was not made yet."""
         return np.flatnonzero(self.membership[self.target].queries.any(0))
 
     def phi_before(self) -> np.ndarray | str:

@@ -39,8 +39,8 @@ def distances(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
     """Return the distance of every model from every reference, float64 [models, references].
 
     The distance is the root mean square of the difference of both models' logits, each minus its mean over classes,
-    divided by the standard deviation of the model's logits between samples. A model with constant logits has an
-    infinite distance.
+    divided by the standard deviation of the model's logits between samples (the root of the mean variance over
+    classes). A model whose logits are constant, up to rounding, has an infinite distance.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def signs_of_mixing(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str
     models.
 
     "alike", i < j: models i and j answer alike after unlearning, but differed before it. Their distance (`distances`)
-    after unlearning is below the share `ALIKE` of their distance before it, or of 1 if that is less.
+    after unlearning is below the share `ALIKE` (1 %) of their distance before it, or of 1 if that is less.
 
     "was", i ≠ j: model i answers after unlearning as model j answered before it, and not as model i answered before it.
     The distance from i after to j before unlearning is below the share `ALIKE` of two distances: from i after to i
@@ -91,6 +91,7 @@ def signs_of_mixing(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str
 
 
 def twins(logits: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield pairs of models i < j that are nearly equal, from their ``logits`` [models, samples, classes]."""
+    """Yield pairs of models i < j that are nearly equal, from their ``logits`` [models, samples, classes]: the distance
+    from i to j (`distances`, in standard deviations of the logits of i) is below `TWINS`, 1e-4."""
     for i, j in np.argwhere(np.triu(distances(logits, logits) < TWINS, k=1)):
         yield int(i), int(j)

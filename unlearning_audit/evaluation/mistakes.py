@@ -77,6 +77,9 @@ def exchanged(evaluation: Evaluation, before: Group) -> str:
 def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, retain: np.ndarray) -> str:
     """Return a sentence if retained samples lost the label's probability and forgotten ones kept it, else "".
 
+    On average, retained samples must lose at least `LOST`/2, and at least `LOST` more than forgotten ones. These must
+    lose at most the share `SHARE` of what retained ones lose, and have the higher probability afterwards.
+
     Parameters
     ----------
     before, after

@@ -154,7 +154,8 @@ def title(evaluation: Evaluation, name: str) -> str:
 
 def _shared(evaluation: Evaluation, groups: dict[str, Group]) -> tuple[list[str], list[str]]:
     """Return two lists of sentences about the pairs of groups in `APART`, which must not share models: one sentence for
-    each pair that shares an identical model, and one for each pair that shares only nearly identical models.
+    each pair that shares an identical model, and one for each pair that shares only nearly identical models, whose
+    distance (`likeness.distances`) is below `likeness.ALIKE`.
 
     A pair is skipped if one of its groups is missing, or if their samples or classes differ. ``groups``: name → models.
     """

@@ -98,6 +98,7 @@ def summary(lines: list[dict[str, Any]]) -> Exposed:
         for line in lines if not math.isnan(line["person"])
     }  # fmt: skip
     classes = Counter(int(line["label"]) for line in recognised)
+    # false: ``rate`` of a line is the share of its list that may be false. people: None if no line names a person.
     return Exposed(
         looked=len(lines), recognised=len(recognised), false=sum(line["rate"] for line in recognised),
         people=(sum(map(int, people.values())), len(people)) if people else None, classes=dict(sorted(classes.items())),

@@ -193,7 +193,8 @@ def _expected_instead(name: str, value: object) -> str:
 
 
 def write(path: str | Path, rows: Iterable[Row | Failure]) -> None:
-    """Write ``metrics.csv``: a column for each field; numbers in full precision, NaN and None as empty cells."""
+    """Write ``metrics.csv``: a column for each field of `Row`, then columns of failures, which have the metric
+    "failed"; numbers in full precision, NaN and None as empty cells."""
     write_rows(path, list(map(_line, rows)), (*COLUMNS, *FAILED))
 
 

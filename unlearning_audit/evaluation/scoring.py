@@ -171,8 +171,8 @@ def score_by_shadows(
 def score_by_own_rows(
     evaluation: Evaluation, name: str, module: Module, settings: Entry, seed: int
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the scores of one attack that learns from rows of the model that it scores, without shadow models, as
-    columns attack, form, model, index, role, score and decision.
+    """Yield the scores of one attack that learns from rows of the model that it scores, without shadow models, form by
+    form and model by model, as columns attack, form, model, index, role, score and decision.
 
     In the form "own", members are the samples that the model keeps. Originals are also scored in the form "seen", in
     which members include the forget set; Becker & Liebig 2022 compare it with "own" after unlearning. Non-members are

@@ -52,8 +52,8 @@ def _centred(x: np.ndarray) -> np.ndarray | None:
     """Return the kernel XXᵀ, centred so that rows and columns sum to 0 and the diagonal is 0 (Székely and Rizzo 2014),
     float64 [samples, samples].
 
-    ``x`` float64 [samples, features]. Return None if ``x`` is the same for all samples, or if there are fewer than
-    `LEAST` samples.
+    ``x`` float64 [samples, features]. Return None if ``x`` is, up to rounding, the same for all samples, or if there
+    are fewer than `LEAST` samples, 4.
     """
     n, deviation = len(x), x - x.mean(axis=0)
     if n < LEAST or (deviation**2).sum() <= ROUNDING * (x**2).sum():

@@ -384,7 +384,7 @@ def joint_half_widths(
     """Return half-widths of 95 % intervals that hold for all statistics at once.
 
     The largest |deviation|/standard error of all statistics is drawn by the Gaussian multiplier bootstrap. Given the
-    data, its replicates are normal with the estimated covariance, so they are drawn from that normal distribution
+    data, its results are normal with the estimated covariance, so they are drawn from that normal distribution
     directly. Each critical value is then transformed to Student's t with the degrees of freedom of its variance.
 
     Parameters
@@ -412,7 +412,7 @@ def joint_half_widths(
 def estimates(
     reading: Reading, *, n: int, note: str = "", bounds: tuple[float, float] = (0.0, 1.0)
 ) -> list[stats.Estimate]:
-    """Return each statistic of ``reading`` with its own interval, cut at the ``bounds`` of possible values.
+    """Return each statistic of ``reading`` with its own 95 % interval, both cut at the ``bounds`` of possible values.
 
     The note of each result also says if there is only one model.
 

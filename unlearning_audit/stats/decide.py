@@ -135,9 +135,9 @@ def adjusted_p(
     """Return p-values of all methods and metrics of a scenario, adjusted so that any false rejection has probability ≤
     α.
 
-    Retraining and its control get the share `CONTROLS` of α, divided equally among their tests (Bonferroni), because a
-    distinguishable control means that the study is broken. All other tests get the rest (all of α if neither is
-    tested), by Holm. At first, half of the rest goes to doing nothing, since the first question is whether there was
+    Retraining and its control get the share `CONTROLS`, 0.1, of α, divided equally among their tests (Bonferroni),
+    because a distinguishable control means that the study is broken. All other tests get the rest (all of α if neither
+    is tested), by Holm. At first, half of the rest goes to doing nothing, since the first question is whether there was
     anything to forget.
 
     Parameters
@@ -175,8 +175,9 @@ def classify(
     * *equivalent*: every distance and every loss lies within its margin (an intersection–union test, Berger 1982: each
       at level α, without correction over metrics). The distance of a ``coarse`` metric counts here only if it differs
       significantly from 0.
-    * *distinguishable* or *over_unlearned*: the distance with the least p_holm ≤ α points towards doing nothing, or is
-      negative and two-sided, so that forgotten samples look less familiar than samples that were never seen.
+    * *over_unlearned*: some p_holm is ≤ α, and the distance with the least is negative and ``two_sided``, so that
+      forgotten samples look less familiar than samples that were never seen.
+    * *distinguishable*: some p_holm is ≤ α.
     * *inconclusive*: none of these.
 
     If a distance differs from 0 and lies within its margin, the verdict is *equivalent* and the note names the

@@ -56,7 +56,7 @@ class Gaps:
         """Return draws of joint standard normal deviations of all differences, with the correlation of their errors
         over samples and models.
 
-        For few numbers (`MOST_CORRELATED`), return deviations of all differences; for more, draws of the numbers from
+        For at most `MOST_CORRELATED` numbers, return deviations of all differences; for more, draws of the numbers from
         which these deviations are computed.
         """
         if len(self.numbers.value) > MOST_CORRELATED:
@@ -130,7 +130,7 @@ class Draws:
         """
         numbers, draws = self.samples.shape
         largest = np.full(draws, -np.inf)
-        for start in range(0, draws, AT_A_TIME):  # blocks of draws
+        for start in range(0, draws, AT_A_TIME):  # some draws at a time
             block = slice(start, start + AT_A_TIME)
             samples, models, end = self.samples[:, block], self.models[:, block], 0
             for number in range(numbers - 1):

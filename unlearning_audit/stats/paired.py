@@ -345,7 +345,7 @@ def independent(
     influence: Float[np.ndarray, "K replicates samples"],
     sampled: Float[np.ndarray, "K K"],
 ) -> Layer:
-    """Return the covariance of means over replicates that share nothing but samples.
+    """Return the covariance of means over replicates, here splits or units, that share nothing but samples.
 
     With fewer than two replicates it is unknown: 0 with 0 degrees of freedom.
 
@@ -374,7 +374,8 @@ def independent(
 
 
 def products(influence: Float[np.ndarray, "K replicates samples"]) -> Float[np.ndarray, "K K"]:
-    """Return the sum over replicates and samples of the products of every two numbers' influences, float64 [K, K].
+    """Return the sum over replicates (models, splits or units) and samples of the products of every two numbers'
+    influences, float64 [K, K].
 
     Parameters
     ----------

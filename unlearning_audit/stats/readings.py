@@ -37,7 +37,8 @@ def readings(test: MembershipTest, *, fpr: tuple[float, ...]) -> dict[str, stats
     """Return ``accuracy``, ``auc`` and ``tpr_at_…pct_fpr`` of a test, by name: means over targets, or NaN with the
     reason.
 
-    Targets without positive or without negative samples are left out. ``accuracy`` is that of the test's own decisions.
+    Targets without positive or without negative samples are left out. ``accuracy`` is ½(TPR + TNR) of the test's own
+    decisions, whether a score is above 0.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ def against_retrained(
     Use it where forgotten and held-out records are not a random draw, so that held-out records cannot serve as a
     reference. The test is Student's t of the difference of means, with n − 1 degrees of freedom, for m audited and n
     retrained models. The variance is that of the retrained models times (1/m + 1/n). Each record is compared with
-    itself; p is ½ where the two means are equal.
+    itself; p is ½ where the two means are equal, and else 0 or 1 where all retrained models agree.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ def deviations(
     """Return ``draws`` draws of standard normal deviations of K numbers, with the ``correlation`` float64 [K, K]:
     float64 [draws, K].
 
-    This is the Gaussian multiplier bootstrap: given the data, its replicates are normal with the estimated covariance,
+    This is the Gaussian multiplier bootstrap: given the data, its results are normal with the estimated covariance,
     so they are drawn from that distribution directly (Chernozhukov, Chetverikov and Kato 2013).
     """
     return np.asarray(rng.standard_normal((draws, len(correlation))) @ root(correlation).T)
