@@ -87,8 +87,8 @@ class Contrast:
         """Return whether both methods can be compared jointly: the models of ``contrast``, the other method, have the
         attacks, samples, units and splits that the models of this method have.
 
-        Either both methods have models with retrained partners, or neither has. Without partners, the retrained models
-        of one method must match those of the other, unless theory gives the value of retraining for one of the methods.
+        Either every model of both methods has a retrained partner, or needs none because theory gives the value of
+        retraining; or this holds for neither method. In the latter case, the retrained models of both must match, too.
         """
         if not self.audited.alike(contrast.audited) or self.paired != contrast.paired:
             return False

@@ -120,11 +120,11 @@ def survivors(trials: Sequence[Trial], count: int) -> list[int]:
 def choice(trials: Sequence[Trial]) -> Trial:
     """Return the result of the setting that is audited, from the ``trials`` of the last round.
 
-    The study's own setting is audited, unless it failed, loses too much utility, or lies further from retraining than
-    the nearest setting by more than the standard error of their difference. So noise alone does not replace a published
-    setting. The standard error treats both settings as independent, which makes it too large. In place of the study's
-    setting, the nearest one is audited of the settings whose loss of utility is within its margin, or the one with the
-    least loss if no loss is; of equal settings the first.
+    The study's own setting is audited, unless it failed, loses more utility than its margin and than the nearest
+    setting, or lies further from retraining than that by more than the standard error of their difference and `TIE`. So
+    noise alone does not replace a published setting. The standard error treats both settings as independent, which
+    makes it too large. In place of the study's setting, the nearest one is audited of the settings whose loss of
+    utility is within its margin, or the one with the least loss if no loss is; of equal settings the first.
     """
     nearest = min(trials, key=_rank_key)
     study = next((trial for trial in trials if trial.number == 0), nearest)
@@ -132,11 +132,13 @@ def choice(trials: Sequence[Trial]) -> Trial:
 
 
 def flatness(trials: Sequence[Trial]) -> float:
-    """Return the share of settings that cannot be distinguished from the one nearest to retraining, because their
-    distances differ by at most the standard error of the difference and they do not lose too much utility.
+    """Return the share of settings that cannot be distinguished from the best one, because their distances differ by at
+    most the standard error of the difference, or `TIE` if that is more, and their loss of utility is at most its
+    margin, or that of the best setting if that is more.
 
-    A share of 1 means that no option matters; a small one means that few settings are good. Settings that failed do not
-    count as near; NaN if all failed.
+    The best setting is the nearest to retraining of those whose loss is within its margin, else the one with the least
+    loss. A share of 1 means that no option matters; a small one means that few settings are good. Settings that failed
+    do not count as near; NaN if all failed.
 
     Parameters
     ----------

@@ -519,8 +519,9 @@ def _rank_rows(judged: dict[str, _Judged], useless: set[str], *, draws: int, see
 
     The columns are metric, method, distance, best, worst, methods (how many are ranked) and ahead. A method's distance
     is the distance that stands for all attacks; its sign does not count. Only methods whose models correspond are
-    ranked. A metric is skipped if fewer than two methods correspond, or if no models are repeated. The column ``ahead``
-    counts the methods that are proven to be closer, without references and ``useless`` methods.
+    ranked. A metric is skipped if fewer than two methods correspond, or if nothing shows how the models of any of them
+    vary. The column ``ahead`` counts the methods that are proven to be closer, without references and ``useless``
+    methods.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ A file on models may also be [samples], the same for all of them.
 A missing file is inferred:
 
 * ``heldout``: the canaries that a model was not trained on. Without canaries: what another model of the population was
-  trained on and this one was not, or, if that leaves a model without samples, all that it was not trained on.
+  trained on and this one was not, or, if that leaves some model without samples, all that each was not trained on.
 * ``train``: only forgotten samples are known to have been seen, so that numbers on retained samples are missing. If all
   samples are to be forgotten, ``heldout`` may be missing as well, and models are compared on the forgotten samples.
 * ``split`` and ``block``: models with equal memberships are one split; two splits are a pair if they are swapped.
@@ -220,8 +220,8 @@ def _masks(source: _Source, models: int, samples: int, test: np.ndarray, populat
     """Load or infer "train", "forget" and "heldout", name → bool [models, samples]; check that a model was trained on
     what it has to forget, and on no test or held-out sample.
 
-    Retrained models must not have seen a part of the forget set; the whole set is added to their train here, because a
-    forget set is a part of train in all memberships.
+    The mask "train" of a retrained model may contain all of its forget set or nothing of it, but not a part. The whole
+    set is added to it here, because a forget set is a part of train in all memberships.
 
     Parameters
     ----------
@@ -265,8 +265,8 @@ def _heldout(source: _Source, train: np.ndarray, given: np.ndarray | None) -> np
     against ``train``, or else an inferred one.
 
     Inferred held-out samples of a model are the canaries that it was not trained on. Without canaries, they are the
-    samples that only other models were trained on. If a model has no such sample, they are all samples that it was not
-    trained on.
+    samples that only other models were trained on. If this leaves some model without samples, they are, for every
+    model, all samples that it was not trained on, test samples included.
     """
     if given is not None:
         if (given & train).any():

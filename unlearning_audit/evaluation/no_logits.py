@@ -30,9 +30,9 @@ def problem(logits: np.ndarray) -> str:
     """Return what the values of some models are instead of logits, as the second half of a sentence; "" if they may be
     logits.
 
-    ``logits`` float [models, samples, classes], finite. If all values of all models are exact probabilities, the
-    sentence is about all models. If they are not, models are judged one by one, on about `SAMPLES` evenly spaced
-    samples, and a model that gives all samples the same values is not judged.
+    ``logits`` float [models, samples, classes], finite. If all values of all models are exact probabilities, or per
+    cent, the sentence is about all models. If they are not, models are judged one by one, on about `SAMPLES` evenly
+    spaced samples, and a model that gives all samples the same values is not judged.
     """
     step = max(1, logits.shape[1] // SAMPLES)
     models = logits[:, ::step].astype(np.float64)

@@ -39,7 +39,7 @@ class Stored(Arrays):
     @classmethod
     def checked(cls, check: Check, **sizes: int | None) -> dict[str, Any]:
         """Return name → value of each field of the file ``check``: an array, or a single value for a field without
-        axes.
+        axes. A field with a default that the file lacks is left out.
 
         Parameters
         ----------

@@ -14,8 +14,8 @@ Places = Int[np.ndarray, "some"]
 def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "models models"]:
     """Return the Gaussian kernel exp(−|x − y|²/2h²) of every two points.
 
-    The width h is the median distance between different points. All points contribute equally to h, so that permutation
-    tests stay exact. The kernel is 1 everywhere if no two points differ.
+    The square of the width h is the median squared distance of two different points. All points contribute equally to
+    h, so that permutation tests stay exact. The kernel is 1 everywhere if no two points differ.
 
     Parameters
     ----------
