@@ -333,8 +333,8 @@ class Read:
         Parameters
         ----------
         p_holm
-            The p-value of all attacks together, adjusted over methods and metrics by Holm; if it exceeds α, or is NaN,
-            the distance is returned unchanged.
+            The p-value of all attacks together, adjusted over methods and metrics; if it exceeds α, or is NaN, the
+            distance is returned unchanged.
         """
         if not p_holm <= ALPHA:
             return self
@@ -346,8 +346,8 @@ class Read:
         """Return each attack's own p-value, adjusted over methods and metrics, float64 [K]. The values may exceed 1,
         and are compared with α only.
 
-        ``p_holm``: the least p-value of the attacks, after Holm's correction over methods and metrics. Holm multiplies
-        it by a factor that does not depend on the attack, so all attacks are multiplied by that factor.
+        ``p_holm``: the least p-value of the attacks, after the correction over methods and metrics. This multiplies it
+        by a factor that does not depend on the attack, so all attacks are multiplied by that factor.
         """
         return np.asarray(self.together.p * (p_holm / self.together.p.min()))
 

@@ -78,13 +78,14 @@ def compare(
 ) -> Judgement:
     """Compare all methods of one scenario; return the rows of verdicts, distances, ranks and resolution.
 
-    p-values are adjusted by Holm over methods and deciding metrics, references included (`decide.adjusted_p`). Margins
-    are reduced to half of what doing nothing leaves, where they are larger.
+    p-values are adjusted over methods and deciding metrics: those of retraining and its control, which get a tenth of
+    α, by Bonferroni, all others by Holm (`decide.adjusted_p`). Margins are reduced to half of the lower limit of what
+    doing nothing leaves, where they are larger.
 
     Parameters
     ----------
     effects : dict
-        Method → metric → the parts of its number.
+        Method → metric → the parts of its number. Methods that are no keys, failed ones as well, have no rows.
     failed : dict
         Method → why it has no results.
     margins : dict
@@ -184,7 +185,7 @@ def _judge(
 
 
 def _adjust_p_values(judged: dict[str, _Judged], factor: float) -> None:
-    """Adjust p-values by Holm over methods and deciding metrics, and store them in ``judged``.
+    """Adjust p-values over methods and deciding metrics by `decide.adjusted_p`, and store them in ``judged``.
 
     Where the p-value of a metric is significant, `Read.with_significant_attack` then chooses the attack that stands for
     all.

@@ -89,8 +89,9 @@ class DecisionRule:
     def without_draw(self) -> "DecisionRule":
         """Return the decision rule for samples that are not a random draw.
 
-        A rule that depends on the draw loses its ``ideal``, so that retrained models replace it, and its ``chance``
-        becomes "itself", because the number no longer varies by the draw only. Any other rule is unchanged.
+        A rule that depends on the draw (``draw`` or ``chance`` "samples") loses its ``ideal``, so that retrained models
+        replace it, and its ``chance`` becomes "itself", because the number no longer varies by the draw only. Any other
+        rule is unchanged.
         """
         return replace(self, ideal=np.nan, chance=OF_ITSELF) if self.draw or self.chance == OF_SAMPLES else self
 
@@ -179,7 +180,7 @@ class Effect(Stored):
         return len(np.unique(np.stack([self.unit, self.split]), axis=1).T) < len(self.unit)
 
     def estimate(self) -> Estimate:
-        """Return the first number as a mean over units, with an interval that covers samples, models and units. The
+        """Return the first number as a mean over units, with a 95 % interval that covers samples, models and units. The
         limits are NaN if neither models nor samples show how the number varies; ``n`` counts models."""
         numbers = paired.distances(
             value=self.value, influence=self.influence, unit=self.unit, split=self.split, imagined=self.imagined

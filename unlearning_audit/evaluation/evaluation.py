@@ -250,7 +250,7 @@ class Evaluation(Cohort):
         The defender's are called "original", "retrain" and "retrain_control". The adversary's are called "shadow" after
         unlearning, "shadow_original" before it, and "shadow_retrain" if retrained. If retrained models are audited,
         "retrain" stands for their controls, which are retrained independently; if these are audited, for the retrained
-        models. In both cases "retrain_control" stands for none. All this is of models that were trained here.
+        models. In both cases "retrain_control" stands for none. Imported models are those of this name in ``others``.
         """
         if self.imported:
             return self.others.get(name)

@@ -78,8 +78,8 @@ class Features(Stored):
 
 
 def samples_for_features(member: Membership) -> np.ndarray:
-    """Return the samples for which features of each model are computed, int64 [models, rows], filled with −1: up to
-    `SIDE` forgotten, `SIDE` held-out and `RETAINED` retained samples, drawn by the model's seed alone."""
+    """Return the samples for which features of each model are computed, int64 [models, rows], ascending, then filled
+    with −1: up to `SIDE` forgotten, `SIDE` held-out and `RETAINED` retained samples, drawn by its seed alone."""
     roles = {"forget": (member.forget, SIDE), "heldout": (member.heldout, SIDE), "retain": (member.retain, RETAINED)}
     return draw(member, "features", roles)
 
@@ -121,7 +121,7 @@ class Sampled(Generations):
 
 
 def continued_samples(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
-    """Return which samples each model continues, int64 [models, rows], filled with −1.
+    """Return which samples each model continues, int64 [models, rows], ascending and then filled with −1.
 
     A model continues all forgotten and held-out samples, and up to ``most`` of the retained samples and of the test
     part (``part`` uint8 [samples]). Retained and test samples are drawn by the model's seed alone, so that a model and

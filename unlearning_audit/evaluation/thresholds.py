@@ -10,9 +10,10 @@ from unlearning_audit.evaluation.shadow import Shadow
 def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, per_class: bool) -> np.ndarray:
     """Return the threshold of each class, float64 [classes]: "member" means value ≥ threshold.
 
-    The threshold of a class is the value of one of its rows that maximises ½(TPR + TNR) over the rows of this class. A
-    class without members or without non-members gets the threshold of all rows together. If ``per_class`` is false,
-    every class gets the threshold of all rows. Raises ValueError without any members, or without any non-members.
+    The threshold of a class is the value of one of its rows, the first if several do, that maximises ½(TPR + TNR) over
+    the rows of this class. A class without members or without non-members gets the threshold of all rows together. If
+    ``per_class`` is false, every class gets the threshold of all rows. Raises ValueError without any members, or
+    without any non-members.
 
     Parameters
     ----------

@@ -176,13 +176,13 @@ def _model_layers(
     spread: list[tuple[np.ndarray, np.ndarray, int]], scale: list[float], sampled: np.ndarray
 ) -> tuple[Layer, Layer]:
     """Return the covariance over models of the difference twice: as both groups of models show it, and as it is if both
-    are alike.
+    are alike. If neither group has degrees of freedom, both are 0 with 0 degrees of freedom.
 
     Parameters
     ----------
     spread
-        For audited and reference models, how models of one place vary (`_Averaged`): covariance, noise and degrees of
-        freedom.
+        For audited and reference models, how models of one place vary (`_Averaged`): covariance and noise, float64
+        [K, K], and degrees of freedom.
     scale
         For both groups, the factor that turns a variance between models into the variance of a mean.
     sampled
