@@ -96,14 +96,15 @@ def or_none(read: Callable[[list[str]], Read], files: list[str] | None) -> Read 
 def or_reason(evaluation: Evaluation, compute: Callable[[], list[Row]], metric: str, attack: str = "") -> list[Row]:
     """Return the rows of ``compute``.
 
-    If it raises ValueError for imported models, return one row without a number, whose note is the error.
+    If it raises ValueError for imported models, return one row without a number, whose note is the error. The error of
+    models that were trained here is raised.
     """
     return _or_else(evaluation, compute, lambda why: [no_value(metric, why, attack=attack)])
 
 
 def or_nothing(evaluation: Evaluation, compute: Callable[[], dict[str, Effect]]) -> dict[str, Effect]:
     """Return the effects of ``compute``. If ``compute`` raises ValueError for imported models, return {}: the rows of
-    the metric give the reason."""
+    the metric give the reason. The error of models that were trained here is raised."""
     return _or_else(evaluation, compute, lambda why: {})
 
 

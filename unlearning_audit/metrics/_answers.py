@@ -28,7 +28,8 @@ def answers_of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _by_model(batch: Generations | Sampled) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the samples and the tokens of the answers of each model in one file's ``batch`` of models."""
+    """Yield for each model in one file's ``batch`` the samples int64 [rows], −1 for none, and the tokens of its answers
+    int32 [rows, new], or [rows, answers, new] if several were sampled; −1 after the last token."""
     return zip(batch.index, batch.tokens, strict=True)
 
 

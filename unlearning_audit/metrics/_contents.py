@@ -167,7 +167,7 @@ def _tokens(tokenizer: Any, ids: list[int], nats: np.ndarray) -> list[tuple[str,
     of the first `LETTERS` letters only.
 
     A character that consists of several tokens stands with the last of them, because the first ones alone are decoded
-    as replacement characters.
+    as replacement characters. Tokens without text of their own, such as these first ones, are left out.
     """
     whole = tokenizer.decode(ids)[:LETTERS]
     # Where the text of each token ends, without a character that later tokens complete.

@@ -26,7 +26,8 @@ def quality(
     samples are halved. The result is the average over ``halvings`` halvings, with four directions in each. Unlike a Q
     whose adversary is chosen and evaluated on the same samples, this estimate, 1 − Σ weight·advantage, is unbiased for
     the chosen adversaries. A weight says how often the adversary was chosen, signed by the direction chosen with it
-    (the absolute values sum to at most 1).
+    (the absolute values sum to at most 1). If no halving leaves both sides of each model in both halves, the estimate
+    is empty, and the weights are 0.
 
     Parameters
     ----------

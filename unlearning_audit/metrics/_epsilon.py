@@ -19,7 +19,7 @@ ROUNDING = 1e-9  # tolerance of the box, so that rounding excludes no interval o
 
 def epsilon_of_rates(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
     """Return ε of attacks by their error rates: max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR), 0), float64. ``fpr``
-    and ``fnr`` are broadcast against each other."""
+    and ``fnr`` are broadcast against each other. inf where one rate is 0 and the other is below 1 − δ."""
     with np.errstate(divide="ignore", invalid="ignore"):  # ``fmax`` ignores NaN
         ratio = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
     return np.asarray(np.fmax(ratio, 0.0))
@@ -53,8 +53,8 @@ def epsilons(*, unlearned: np.ndarray, retrained: np.ndarray, rule: Rule = "exac
 
     ``rule="grid"`` takes the published thresholds, `PER_UNIT` of them per unit of phi. ``"exact"`` takes every set of
     scores that any thresholds of the box select; its ε is never below that of "grid", and it costs less. Either way, ε
-    is `CAP` where the range of one population is below a hundredth of the range of the other, and 0 where every attack
-    is discarded or all phi of a sample are equal.
+    is at most `CAP`. It is `CAP` where the range of one population is below a hundredth of the range of the other, or
+    both ranges are 0, and 0 where every attack is discarded or all phi of a sample are equal.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
 
 def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: float) -> np.ndarray:
     """Return ε of each sample, float64 [samples]: the largest over all attacks with a single threshold, and over all
-    with a double threshold in the published box.
+    with a double threshold in the published box. 0 if every attack is discarded, inf for perfect separation.
 
     Let t be the scores (phi) of both populations in rising order, top and width the maximum and the range of ``inner``,
     and b = `BUFFER`. The box asks of a double threshold (l, r), which accepts the scores from l to r, that r lies in
@@ -152,7 +152,8 @@ def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: floa
 
 
 def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> float:
-    """Return ε of one sample over the published grid of thresholds, `PER_UNIT` of them per unit of phi.
+    """Return ε of one sample over the published grid of thresholds, `PER_UNIT` of them per unit of phi: 0 if every
+    attack is discarded, inf for perfect separation.
 
     Single thresholds lie between the least and the largest phi. A double threshold has its right end within `BUFFER` of
     the maximum of ``inner``, and its width within `BUFFER` of the range of ``inner``.
@@ -169,7 +170,7 @@ def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> f
     table = epsilon_table(len(inner), len(outer), delta)
 
     def grid(low: float, high: float) -> np.ndarray:
-        """Return the thresholds from ``low`` to ``high``."""
+        """Return evenly spaced thresholds from ``low`` to ``high``, both included."""
         return np.linspace(low, high, int(np.ceil((high - low) * PER_UNIT)))
 
     thresholds = grid(min(inner.min(), outer.min()), max(inner.max(), outer.max()))
@@ -185,14 +186,14 @@ def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> f
         return float(table[tp * (len(outer) + 1) + fp].max())
 
     def beyond(scores: np.ndarray) -> np.ndarray:
-        """Return how many scores lie above each of the single ``thresholds``. If ``higher`` is false, ``inner`` has the
-        smaller median; then return how many lie below each threshold."""
+        """Return how many scores reach each of the single ``thresholds`` (score ≥ threshold). If ``higher`` is false,
+        ``inner`` has the smaller median; then return how many lie below each threshold."""
         below = np.searchsorted(scores, thresholds)
         return np.asarray(len(scores) - below if higher else below)
 
     def between(scores: np.ndarray) -> np.ndarray:
-        """Return how many scores lie between the two thresholds of each double threshold of the grid, ``left`` and
-        ``right``."""
+        """Return how many scores lie between the two thresholds of each double threshold of the grid, from ``left`` to
+        ``right``, both included."""
         count = np.searchsorted(scores, right, "right") - np.searchsorted(scores, left)
         return np.asarray(np.maximum(count, 0))  # the difference is below 0 where ``right`` lies below ``left``
 

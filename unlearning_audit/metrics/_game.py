@@ -98,6 +98,6 @@ def estimates(game: Game, rates: Sequence[crossed.PerModel], block: int | None =
 
 
 def size(game: Game, block: int) -> int:
-    """Return how many samples some model of the ``block`` (pair of splits) forgot or held out."""
+    """Return how many samples of positive weight some model of the ``block`` (pair of splits) forgot or held out."""
     models = game.block[game.split] == block
     return int(((game.forget > 0) | (game.heldout > 0))[models].any(axis=0).sum())

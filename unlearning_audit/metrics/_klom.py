@@ -27,7 +27,8 @@ RULE = DecisionRule(1, "klom", ideal=0.0, two_sided=False, units="groups of mode
 
 def rows(kinds: _null.Kinds, options: _null.Options) -> list[Row]:
     """Return rows of KLOM, which says for each sample how far the φ (log-odds of the label's probability) of unlearned
-    models lie from those of retrained ones; [] if models are too few.
+    models lie from those of retrained ones; [] for fewer than `FEWEST` models of a kind. ``kinds``: φ of unlearned, of
+    retrained and of further retrained models or None, float64 [models, samples] each.
 
     The first rows have the published bins: mean ("klom") and 95th percentile ("klom_p95") over samples, and the mean of
     retrained against retrained models ("klom_null"). These rows take no more models than half of the retrained ones,
@@ -62,13 +63,13 @@ def effects(kinds: _null.Kinds, index: np.ndarray, options: _null.Options) -> di
     """Return "klom" → KLOM of unlearned models minus that of retrained ones, both against other retrained models, as an
     effect: a value for each group of models, which a jackknife leaves out together, and the influence of each sample.
 
-    {} for fewer than `FEWEST` models of a kind, for models that are too few to be left out in groups, or for a single
-    sample.
+    {} for fewer than `FEWEST` models of a kind (or of a half of the retrained ones, if there are no further ones), for
+    models that are too few to be left out in groups, or for a single sample.
 
     Parameters
     ----------
     kinds
-        φ of unlearned and of retrained models, and of further retrained models or None.
+        φ of unlearned and of retrained models, and of further retrained models or None, float64 [models, samples] each.
     index
         int64 [samples]: the numbers of the samples.
     """
@@ -91,7 +92,7 @@ def _coarse_klom(models: _Compared, options: _null.Options) -> np.ndarray:
 
 def compared(kinds: _null.Kinds, *, halves: bool = False) -> _Compared | None:
     """Return φ, float64 [models, samples], of equally many models of three kinds, and a note on how many these are;
-    None if there are fewer than `FEWEST` models of each kind.
+    None if fewer than `FEWEST` models of each kind could be taken.
 
     The kinds are unlearned models, retrained models that serve as the reference, and further retrained models, whose
     KLOM is the null.
@@ -153,7 +154,8 @@ def _klom_without_groups(phi: np.ndarray, reference: np.ndarray, options: _null.
 
 
 def jackknife_mean(per_sample: np.ndarray, note: str, high: float = np.inf) -> Estimate:
-    """Return the mean over samples with its jackknife interval, whose limits are clipped to [0, ``high``].
+    """Return the mean over samples with its jackknife interval, whose limits are clipped to [0, ``high``]. With fewer
+    than two groups, the interval is over samples only, and the note says so.
 
     Parameters
     ----------

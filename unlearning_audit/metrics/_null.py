@@ -72,14 +72,15 @@ def epsilons_of(options: Options) -> Statistic:
 
 def without_groups(statistic: Statistic, some: np.ndarray, others: np.ndarray, options: Options) -> np.ndarray:
     """Return a jackknife of ``statistic(some, others)``: first its value on all models, then, for each group, its value
-    without the models of this group, which has models of both kinds: float64 [1 + groups, samples].
+    without the models of this group, which has models of both kinds: float64 [1 + groups, samples]. Row 0 is the only
+    one if fewer than two models of a kind would remain without a group.
 
     Parameters
     ----------
     some, others
         float64 [models, samples]: φ of models of two kinds, such as unlearned and retrained ones.
     options
-        ``groups``: into how many groups the models of each kind are divided.
+        ``groups``: into how many groups the models of each kind are divided, at most one for each model.
     """
     # For each value, the masks of the models of either kind on which it is computed.
     kept = subsets(len(some), len(others), options)
@@ -88,7 +89,8 @@ def without_groups(statistic: Statistic, some: np.ndarray, others: np.ndarray, o
 
 def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return pairs of masks, bool [unlearned] and bool [retrained], of the models that a jackknife keeps: first all
-    models, then all but those of one group, which has models of both kinds, for each group in turn.
+    models, then all but those of one group, which has models of both kinds, for each group in turn. There are
+    ``options.groups`` groups, or fewer if there are fewer models of a kind.
 
     If leaving a group out would keep fewer than two models of a kind, the masks of all models are the only entry.
 

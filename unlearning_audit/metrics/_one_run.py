@@ -135,10 +135,11 @@ def evaluate(
       corrected for as many attacks (Bonferroni); ``extended_half``: the attack that is best on one half of the pairs,
       evaluated on the other.
 
-    The field ``model`` is set where one model is evaluated alone. For all models together, models that share coins add
-    their scores and guess once, so that their share of right guesses rises with their number; scores of models with
-    reversed coins are subtracted. Models with different coins are independent, and their counts add up. ε is that of a
-    single model.
+    The field ``model`` is set where one model is evaluated alone, by the ways ``phi…`` and ``extended`` only. For all
+    models together, models that share coins add their scores and guess once, so that their share of right guesses rises
+    with their number; scores of models with reversed coins are subtracted. Models with different coins are independent,
+    and their counts add up. ε is that of a single model. Sets have rows if there are two attacks, φ included; ways that
+    learn or choose on a half of the pairs need `LEARNABLE` pairs.
 
     Parameters
     ----------
@@ -224,8 +225,8 @@ def _counts(
     scores
         Attack → scores float64 [models, samples]; the confidence comes first.
     tosses
-        The sets of coins, whose pairs are counted together; with fewer than `LEARNABLE` pairs, ways that halve the
-        pairs are left out.
+        The sets of coins, whose pairs are counted together. If some set has fewer than `LEARNABLE` pairs,
+        "phi_likelihood_ratio" is left out; if all together have fewer, so is "extended_half".
     sets
         Name of a set → positions of its attacks in ``scores``.
     """

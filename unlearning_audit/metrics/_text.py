@@ -132,7 +132,8 @@ Shares = Mapping[tuple[str, str], np.ndarray]
 
 def rows_of_tokens(evaluation: Evaluation, compute: Callable[[np.ndarray], Shares]) -> list[Row]:
     """Return rows of the means of numbers in [0, 1] that ``compute`` returns for the tokens of forgotten and held-out
-    samples. If there are retrained models, rows of the difference from them follow.
+    samples (field ``role``), over all target models, then over each swapped pair (field ``pair``) if there are several.
+    If there are retrained models, each row is followed by one of the mean minus theirs, with the name "…_gap".
 
     ``compute`` takes the signal "tokens" of some models, float64 [models, samples, tokens, 4]: log p, its mean and
     standard deviation under the model, and the rank of each token. Raises ArtifactError if no job computed this signal.
@@ -159,7 +160,8 @@ def forgotten_or_heldout(evaluation: Evaluation) -> np.ndarray:
 
 def forgotten_tokens(evaluation: Evaluation) -> tuple[np.ndarray, np.ndarray]:
     """Return the samples that some target model forgot, int64 [rows], and the signal "tokens" of all target models on
-    them, float64 [target models, rows, tokens, 4]. Raises ArtifactError if no job computed this signal."""
+    them, float64 [target models, rows, tokens, 4]: log p, its mean and standard deviation under the model, and the rank
+    of each token. Raises ArtifactError if no job computed this signal."""
     samples = np.flatnonzero(evaluation.membership.forget[evaluation.target].any(0))
     return samples, evaluation.signal("tokens", evaluation.unlearned_files, evaluation.target, samples)
 
@@ -185,7 +187,7 @@ def rows_of_shares(
         not queried.
     retrained
         (metric, field ``rule``) → values of retrained models. If they are given, the row of each mean is followed by a
-        row of its difference from the mean of retrained models.
+        row of this mean minus that of retrained models.
     gaps
         Metric → name of its difference; a metric that is not among them has no difference. None: all metrics have one,
         with the name "…_gap".

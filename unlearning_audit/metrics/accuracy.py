@@ -122,7 +122,8 @@ def effects(evaluation: Evaluation, forgotten: bool = False) -> dict[str, Effect
 
 
 def accuracies_by_role(evaluation: Evaluation) -> dict[str, Effect]:
-    """Return the accuracy of each target model on retained, test and forgotten samples.
+    """Return "accuracy_retain", "accuracy_test" and "accuracy_forget" → the accuracy of each target model on these
+    samples; of language models "nll_…", the mean negative log-likelihood (`effects` with ``forgotten``).
 
     Tuning uses it where a method must match the accuracies of retraining (Naderloui et al. 2025, appendix A.2).
     """
@@ -140,7 +141,7 @@ def _latent(by_model: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, n
     by_model
         The logits of each model, [samples, classes].
     roles
-        From `roles_and_labels`.
+        Role → which samples each model has in it, and the labels that are right: bool and int [models, samples].
     """
     latent: dict[str, list[float]] = {role: [] for role in roles}
     for model, logits in enumerate(by_model):

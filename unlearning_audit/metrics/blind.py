@@ -45,7 +45,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     classifies. Limits are means over models, too: such an interval is at least as wide as an interval of the mean,
     whatever the dependence between models. The limits of "label_overlap_random", which are the range of the random
     divisions, are averaged as well. Of imported samples that are known by numbers only, only the labels are compared,
-    and there are no rows if all labels are equal. If nothing can be computed, there is one row with the reason.
+    and there are no rows if all labels are equal. If a model has too few samples on a side, imported models get one row
+    with the reason, and ValueError is raised for models that were trained here.
     """
     visible = bool(evaluation.data.x.size)
     if not visible and not np.ptp(evaluation.labels):
@@ -177,8 +178,8 @@ def label_overlap(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _classifier(x: np.ndarray, positive: np.ndarray, rng: np.random.Generator) -> dict[str, Estimate]:
-    """Return "blind_accuracy" and "blind_auc", the accuracy and the AUC of a ridge logistic regression on each fold,
-    after learning on all other folds, as means over folds.
+    """Return "blind_accuracy" and "blind_auc", the accuracy (both sides count equally) and the AUC of a ridge logistic
+    regression on each fold, after learning on all other folds, as means over folds.
 
     Parameters
     ----------

@@ -79,8 +79,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """Return rows of ε, F, F₀, F/F₀, KLOM, accuracy ratios, the final score and lower bounds on ε of the target models.
 
     Retraining itself is compared with the independent retrained population, its control. Where there are no retrained
-    models to compare with, ValueError is raised for models that were trained here, and imported models get one row with
-    the reason.
+    models, or the models cannot be compared with them, ValueError is raised for models that were trained here, and
+    imported models get one row with the reason.
     """
 
     def score() -> list[Row]:
@@ -110,8 +110,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "forgetting_quality_over_null" (F/F₀) and "klom" → a value for each group of models, which a jackknife
     leaves out together, and the influence of every forgotten sample on it.
 
-    A number is left out if there are too few models or samples for it. {} for imported models that cannot be compared
-    with retrained ones.
+    A number is left out if there are too few models or samples for it. Where models cannot be compared with retrained
+    ones, {} is returned for imported models, and ValueError is raised for models that were trained here.
     """
     forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))
     rng = generator(evaluation.seed, "competition")
@@ -154,7 +154,7 @@ def over_null(phi: _null.Kinds, index: np.ndarray, options: Options, rng: np.ran
     Parameters
     ----------
     phi
-        φ of unlearned and of retrained models, and of further retrained models or None.
+        φ of unlearned and of retrained models, and of further retrained models or None, float64 [models, samples] each.
     index
         int64 [samples]: the numbers of the samples.
     """
@@ -374,7 +374,8 @@ def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.G
     """Return the rows of the lower bound on ε (equation 2 of the competition's document): its mean over samples, and
     the largest with Bonferroni's correction over samples.
 
-    The threshold is chosen on a random half of the models, and its rates are bounded on the other.
+    The threshold is chosen on a random half of the models, and its rates are bounded on the other. With fewer than four
+    models of a kind, both rows have this reason in place of a number.
 
     Parameters
     ----------

@@ -132,7 +132,8 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
 
     From three pairs on, the interval is a jackknife over pairs, each of which has its own models and samples. With
     fewer pairs, it covers samples only, and the note says so. A jackknife over a split's models would compare ε of
-    different numbers of models.
+    different numbers of models. A number that is undefined, as F/F₀ is for F₀ = 0, is empty; one that is undefined
+    without some pair, or F/F₀ without some sample, has no interval. Notes give the reasons.
     """
     h, null = (np.concatenate([getattr(split, name) for split in splits]) for name in ("h", "null"))
     pairs = sorted({split.block for split in splits})
@@ -144,7 +145,7 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
     # leaves out samples, given their points.
     per_sample, per_model = np.zeros((len(means), 0, 1)), means
     if not without:
-        per_sample, per_model = np.nan_to_num(np.stack([h, null])[None]), means[:, 2:]
+        per_sample, per_model = np.nan_to_num(np.stack([h, null])[None]), means[:, 2:]  # 2: RA · TA
     numbers = {}
     for name, combine in NUMBERS.items():
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -82,8 +82,9 @@ def rows(evaluation: Evaluation) -> list[Row]:
     each model.
 
     If attacks were run, the same rows follow for "attack_probability", the mean probability of membership by each
-    attack. The last rows are "accuracy_sd", the spread of accuracies over models, for each role. Raises ArtifactError
-    if no job computed the norms of gradients, and ValueError for scores of an attack that are no probabilities.
+    attack. The last rows are "accuracy_sd", the spread of accuracies over models, for each of the roles retain, forget
+    and test of which all models have samples. Raises ArtifactError if no job computed the norms of gradients, and
+    ValueError for scores of an attack that are no probabilities.
     """
     values = evaluate(*evaluation.gradients)
     forget = evaluation.membership[evaluation.target].forget
@@ -124,7 +125,7 @@ def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
     Raises
     ------
     ValueError
-        For values outside [0, 1].
+        For values of forgotten samples that are NaN or outside [0, 1].
     """
     if not ((score[forget] >= 0) & (score[forget] <= 1)).all():
         raise ValueError("scores of the attack lie outside [0, 1], so they are no probabilities of membership")

@@ -44,7 +44,8 @@ class Options(Settings):
 
 
 def rows(evaluation: Evaluation, options: Options) -> list[Row]:
-    """Return the means over models and samples of "gibberish" and "fluency", for every role (field ``role``).
+    """Return the means over models and samples of "gibberish" and "fluency", for every role (field ``role``) of which
+    all models were queried; over all target models, then over each swapped pair (field ``pair``) if there are several.
 
     With retrained models, "gibberish_gap" follows: the share of gibberish minus that of retrained models. Raises
     ValueError for data without a tokenizer.
@@ -80,7 +81,7 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
 
 
 def words(text: str) -> list[str]:
-    """Return the runs of letters and digits in ``text``, in lower case."""
+    """Return the runs of letters, digits and underscores in ``text``, in lower case."""
     return re.findall(r"\w+", text.lower())
 
 

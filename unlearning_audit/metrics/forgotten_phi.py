@@ -28,7 +28,7 @@ DECIDES = {"forgotten_phi": DecisionRule(1, "0.2", units="models")}
 
 def rows(evaluation: Evaluation) -> list[Row]:
     """Return the row "forgotten_phi": the mean of φ over target models and their forgotten samples, with an interval
-    over both."""
+    over both. Raises ValueError for a model with fewer than two forgotten samples."""
     member = evaluation.membership[evaluation.target]
     n = int(member.forget.any(axis=0).sum())
     return table({"forgotten_phi": levels.mean(_means(evaluation), **splits(member), n=n)})

@@ -59,7 +59,7 @@ DECIDES = {"leak_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "leak_at_k" → the expected share at the largest k (`leaks`), as a mean over the forgotten samples of each
-    target model. {} if a model has no forgotten sample."""
+    target model. {} if a model has no forgotten sample with a scored token."""
     samples, tokens = _text.forgotten_tokens(evaluation)
     share, _whole = leaks(tokens[..., LOGP], max(options.answers))
     return _text.effect_on_forgotten(evaluation, DECIDES, share, samples)

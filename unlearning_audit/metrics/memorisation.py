@@ -26,12 +26,12 @@ QUANTITIES = (
 
 def rows(evaluation: Evaluation) -> list[Row]:
     """Return the means over models and samples of two numbers in [0, 1], for forgotten and held-out samples (field
-    ``role``).
+    ``role``); over all target models, then over each swapped pair (field ``pair``) if there are several.
 
     "exact_memorisation" is the share of scored tokens that are the model's first guess (Tirumala et al. 2022).
     "extraction_strength" is the share of the text's end that greedy decoding reproduces without an error from the text
     before it (Carlini et al. 2021). With retrained models, "…_gap" is the difference from the means of retrained
-    models: 0 = as if retrained.
+    models: 0 = as if retrained. A role of which some model has no sample with a scored token is left out.
     """
 
     def both_by_rule(tokens: np.ndarray) -> _text.Shares:
@@ -49,7 +49,7 @@ DECIDES = {"exact_memorisation": DecisionRule(1, "accuracy", lowest=0.0, highest
 
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "exact_memorisation" → each target model's mean exact memorisation of its forgotten samples. {} if a model
-    has no forgotten samples."""
+    has no forgotten sample with a scored token."""
     samples, tokens = _text.forgotten_tokens(evaluation)
     return _text.effect_on_forgotten(evaluation, DECIDES, exact(tokens[..., RANK]), samples)
 
@@ -84,7 +84,8 @@ def strength(rank: np.ndarray) -> np.ndarray:
 
 
 def _share_of_scored(counted: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the share of the scored tokens of each sample that are ``counted``, float64 [..., samples].
+    """Return the share of the scored tokens of each sample that are ``counted``, float64 [..., samples]; NaN for a
+    sample without a scored token.
 
     Parameters
     ----------

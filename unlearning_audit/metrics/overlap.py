@@ -44,7 +44,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     "exact_overlap": the share of forgotten samples whose scored tokens are all those of a held-out sample, in order;
     "token_overlap": the share of their scored tokens that held-out samples have too (RULI, A.3.1). All are means over
     models and samples, over all target models, then over each swapped pair (field ``pair``) if there are several.
-    Samples without such runs or tokens are left out. Raises ValueError for data that are not tokens.
+    Samples without such runs or tokens are left out; if some model has no other sample, so is the row. Raises
+    ValueError for data that are not tokens.
     """
     if evaluation.data.x.dtype.kind != "i":
         raise ValueError(f"overlap: the data are {evaluation.data.x.dtype}, not tokens; leave the metric out")
@@ -64,7 +65,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
 
 
 def scored_tokens(x: np.ndarray) -> np.ndarray:
-    """Return the scored tokens of each sample in their order, then −1: int [samples, most tokens of a sample].
+    """Return the scored tokens of each sample in their order, then −1: int [samples, most scored tokens of a sample],
+    with one column at least.
 
     Parameters
     ----------
@@ -87,7 +89,8 @@ def run_numbers(x: np.ndarray, n: int) -> np.ndarray:
     """Return for each position of each sample the number of the run of ``n`` tokens that begins there, int64 [samples,
     length − n + 1].
 
-    Equal runs have equal numbers; runs with padding have −1.
+    Equal runs have equal numbers; runs with padding have −1. If samples are shorter than ``n``, the result is a single
+    column of −1.
 
     Parameters
     ----------

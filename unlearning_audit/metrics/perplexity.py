@@ -57,6 +57,7 @@ def loss_rows(
     audited: np.ndarray, retrained: np.ndarray | None, roles: dict[str, np.ndarray], **places: Any
 ) -> list[Row]:
     """Return rows "nll", "perplexity" and "nll_gap" for each of ``roles``, with intervals over models and samples.
+    Models with fewer than two samples of a role are left out; if no model is left, the rows are NaN with the reason.
 
     Parameters
     ----------

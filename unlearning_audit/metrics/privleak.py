@@ -44,7 +44,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     "min_k_auc" is the AUC of forgotten against held-out samples by Min-K %, as a mean over models. "privleak" is 100·(A
     − A_retrained)/A_retrained, where A = 1 − AUC: 0 = as if retrained; below 0, forgotten samples are still recognised;
     above 0, they look less known than samples that were never seen. Retraining itself is compared with its control.
-    Intervals cover models and samples. Verdicts rest on "min_k_auc".
+    Intervals cover models and samples. Verdicts rest on "min_k_auc". Raises ValueError where the mean AUC of retrained
+    models is 1.
     """
     files = _text.compared_files(evaluation)
     if files is None:
@@ -81,12 +82,14 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 def _min_k(evaluation: Evaluation, files: list[str], samples: np.ndarray, share: float) -> np.ndarray:
     """Return Min-K % of the ``samples`` int64 [rows] by the target models in ``files``, float64 [target models, rows]:
-    the mean log-probability of a sample's least likely tokens, which are the given ``share`` of all its tokens."""
+    the mean log-probability of a sample's least likely tokens, which are the given ``share`` of its scored tokens, one
+    at least. NaN for a sample without scored tokens."""
     return signals.lowest(evaluation.signal("tokens", files, evaluation.target, samples)[..., LOGP], share)
 
 
 def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: Any) -> Estimate:
-    """Return the mean AUC of ``score``, forgotten against held-out samples, over models, with its interval.
+    """Return the mean AUC of ``score``, forgotten against held-out samples, over models, with an interval that holds
+    for other blocks (pairs of splits) too.
 
     Parameters
     ----------
@@ -122,7 +125,7 @@ def leak(
     Raises
     ------
     ValueError
-        Where the AUC of retrained models is 1, so that nothing is left to compare.
+        Where the mean AUC of retrained models is 1, so that nothing is left to compare.
     """
     auc_audited, auc_retrained = (_game.auc(score, forget, heldout) for score in (audited, retrained))
     base = 1 - float(auc_retrained.value.mean())  # A_retrained, by which PrivLeak divides

@@ -99,5 +99,6 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
 
 
 def _positions(record: Relearned, options: Options) -> list[int]:
-    """Return the position of each of the option's ``bits`` in the record's axis of bits."""
+    """Return the position of each of the option's ``bits`` in the record's axis of bits. Raises ValueError for bits
+    that the record does not have."""
     return [record.bits.tolist().index(bits) for bits in options.bits]

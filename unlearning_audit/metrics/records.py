@@ -122,9 +122,9 @@ def against_heldout(
     """Return a line for each forgotten record, compared with held-out samples of the same models, and (pair, split) →
     these held-out samples with their scores.
 
-    The function is for forgotten samples that are a random draw. P-values are conformal: they compare the score of a
-    record, the mean over the split's models, with the scores of held-out samples. A split without forgotten or held-out
-    samples has no lines.
+    The function is for forgotten samples that are a random draw. P-values are conformal: (1 + the number of held-out
+    samples that score at least as high) / (1 + the number of all). A score is the mean over the split's models, by the
+    attack that separates best in other splits. A split without forgotten or held-out samples has no lines.
 
     Parameters
     ----------
@@ -168,7 +168,8 @@ def against_retrained(
 
     The function is for forgotten samples that are not a random draw. Each forget set is compared only with retrained
     models that saw none of it. A forget set has no lines if fewer than two retrained models saw none of it, because a
-    single model does not show how such models vary.
+    single model does not show how such models vary. ``p`` is of a one-sided t test that the audited models are no surer
+    of the record than retrained ones.
 
     Parameters
     ----------

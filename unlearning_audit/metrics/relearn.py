@@ -75,8 +75,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 def rows(evaluation: Evaluation) -> list[Row]:
     """Return how much more the target models relearn of what they forgot than retrained ones ("relearn_area…"), and how
-    many steps they need in comparison ("relearn_steps"). The accuracy of the target models after each number of steps
-    follows ("relearn_accuracy").
+    many steps they need in comparison ("relearn_steps"); also the accuracy of the target models after each number of
+    steps ("relearn_accuracy", field ``step``).
 
     "relearn_area" is in accuracy, "relearn_area_phi" in φ and, for language models, "relearn_area_nll" in nats per
     token. Without retrained models to compare with, all rows but those of accuracies have this reason in place of a
@@ -193,8 +193,8 @@ def steps_ratio(
     A model that does not reach the goal by the last step counts as twice that step; the note says how many do not.
     There is no number if all retrained models reach the goal at step 0. The interval is a jackknife over splits,
     because models of a split are taught the same samples; over models where there are fewer than three splits; and over
-    originals if models are copies of several. There is no interval if without one split or model all other retrained
-    models reach the goal at step 0.
+    originals if models are copies of several. There is no interval if without one of these all other retrained models
+    reach the goal at step 0, or if leaving one out never changes the ratio.
 
     Parameters
     ----------

@@ -44,8 +44,9 @@ def rows(evaluation: Evaluation) -> list[Row]:
 
     "probe_auc" is the AUC of forgotten against held-out samples by a new last layer that is learned from retained
     samples. "cka_retrained" is the similarity (CKA) on forgotten samples to retrained models, and "cka_gap" this
-    similarity minus that of two retrained models; it is left out for retraining itself. "cka_original" is the
-    similarity to the models before unlearning. A row that cannot be computed has the reason in place of a number.
+    similarity minus that of two retrained models; it is left out for retraining itself, and without a control.
+    "cka_original" is the similarity to the models before unlearning. Other rows that cannot be computed have the reason
+    in place of a number.
     Raises NoAnswerError if the models before unlearning failed.
     """
     before = _row(evaluation, "cka_original", cka(evaluation, evaluation.unlearned_files, evaluation.originals))
@@ -81,7 +82,8 @@ def cka(evaluation: Evaluation, files: list[str], counterparts: list[str]) -> cr
     """Return the linear CKA of the last hidden layers of forgotten samples between each target model and its
     counterpart, with influences [models, samples].
 
-    NaN where CKA is undefined.
+    The counterpart of a model has the same position in its files. NaN where a model has fewer than `alignment.LEAST`
+    forgotten samples with layers, or one of the two has the same layer for all of them.
 
     Parameters
     ----------

@@ -35,8 +35,9 @@ def rows(evaluation: Evaluation) -> list[Row]:
     models: "retained_auc" after unlearning, and the differences from the AUC before unlearning ("retained_risk") and
     from that in retrained models ("retained_risk_gap").
 
-    A difference is left out if the models before unlearning, or the retrained models, are missing or failed. Intervals
-    cover models and samples.
+    A difference is left out if the models before unlearning, or the retrained models, are missing or failed. If a model
+    has no retained or no held-out samples, the only row is "retained_auc" with this reason in place of a number.
+    Intervals cover models and samples.
     """
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     read = {"after": evaluation.unlearned_files, "before": evaluation.originals, "retrained": evaluation.compared_files}

@@ -74,6 +74,6 @@ DECIDES = {"rouge_recall": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "rouge_recall" → each target model's mean ROUGE-L recall of its forgotten samples. {} if a model has no
-    forgotten samples."""
+    forgotten sample with an answer."""
     recall = _answers.rouge(evaluation, evaluation.generated_files)[..., 0]
     return _text.effect_on_forgotten(evaluation, DECIDES, recall)

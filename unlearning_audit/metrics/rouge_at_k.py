@@ -57,8 +57,8 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     samples = _text.forgotten_or_heldout(evaluation)
 
     def of_files(files: list[str]) -> _text.Shares:
-        """Return the expected values of the best of k answers in some files to the ``samples``, for each k of the
-        ``options``."""
+        """Return (name, "k answers") → the expected value of the best of k answers in some files to each of the
+        ``samples``, float64 [target models, samples], for each k of the ``options``."""
         recall = _answers.recalls(evaluation, files)[:, samples]
         leaked = np.where(np.isnan(recall), np.nan, recall >= options.threshold)
         return {
@@ -77,6 +77,6 @@ DECIDES = {"rouge_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "rouge_at_k" → the recall of the best of the largest k answers, as a mean over the forgotten samples of
-    each target model. {} if a model has no forgotten sample."""
+    each target model. {} if a model has no forgotten sample with answers."""
     value = best_of.largest(values=_answers.recalls(evaluation, evaluation.sampled_files), best_of=max(options.answers))
     return _text.effect_on_forgotten(evaluation, DECIDES, value)

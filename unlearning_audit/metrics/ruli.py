@@ -142,16 +142,16 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     The efficacy test reads φ of held-out samples on retrained models, unless the option ``test_model`` is "original".
     If the method itself is retraining, its control, retrained independently, takes the place of retrained models. With
     a selection of samples, the accuracy on vulnerable samples that were retained follows (table 3), with role retain
-    and target vulnerable. If imported models do not allow the tests, one row has the reason. Raises ValueError without
-    shadow models.
+    and target vulnerable. Where models do not allow the tests, such as without shadow models, imported ones get one row
+    with the reason, and ValueError is raised for models that were trained here.
     """
     return or_reason(evaluation, lambda: _rows(evaluation, options), metric="privacy_auc", attack="ruli")
 
 
 def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the rows of all tests on all target samples, and on each kind of them ("vulnerable", "protected") if the
-    samples are of several kinds; then, if some samples are vulnerable, the accuracy of each model on the vulnerable
-    samples that it retains."""
+    samples are of several kinds; then, if some samples are vulnerable, the mean accuracy of models on the vulnerable
+    samples that each retains."""
     columns = _weighted_samples(evaluation)
     targets, shadows = populations(evaluation, columns)
     # Kind → which target samples are of it; "" stands for all of them.
@@ -227,7 +227,8 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
 
 
 def populations(evaluation: Evaluation, columns: np.ndarray) -> tuple[Population, Population]:
-    """Return φ and memberships of the targets, and of the shadow models, on the samples ``columns`` bool [samples]."""
+    """Return φ and memberships of the targets, and of the shadow models, on the samples ``columns`` bool [samples].
+    Raises ValueError without shadow models, and if models before and after unlearning do not match."""
     targets, shadows = evaluation.defender_and_adversary()
     return population(targets, columns), population(shadows, columns)
 

@@ -35,7 +35,7 @@ class Options(Settings):
 
 def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return accuracy, AUC and TPR of each test over all pairs, then of each pair (field ``pair``) if there are
-    several.
+    several. Without retrained models, the rows of the efficacy test have this reason in place of a number.
 
     A model and its twin, the model of the other split with the same number, are left out together. So among the models
     that are left, as many forgot a sample as never saw it, and a model without traces has an AUC of .5, whatever the

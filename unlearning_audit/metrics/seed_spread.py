@@ -31,7 +31,8 @@ SEEDS = ("sd_of_training", "sd_of_unlearning")
 
 def rows(evaluation: Evaluation) -> list[Row]:
     """Return rows "sd_of_training" and "sd_of_unlearning": the standard deviations, over training and over unlearning
-    seeds, of a model's mean φ over forgotten samples."""
+    seeds, of a model's mean φ over forgotten samples. Both have the reason in place of a number if no original has two
+    models, and the first of them if all models came from one original."""
     forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))
     phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.data.y[forget], rows=forget)
     # Models that were unlearned from one original have its seed.

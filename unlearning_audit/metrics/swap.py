@@ -182,7 +182,8 @@ def rows_of_scores(
     which the study runs no adversary has no rows. A set of which an adversary failed has no Q, because the Q of the
     remaining adversaries would be another number under the same name. Models that are not swapped pairs have no Q, and
     no rows of single pairs. In place of a missing Q, a row gives the reason. Without scores, only rows with reasons are
-    returned.
+    returned. If rows cannot be computed of imported models, a row "advantage" has the reason; else ValueError is
+    raised.
     """
     why_no_q = evaluation.why_unpaired
     if not why_no_q and evaluation.imported and not evaluation.scores:
@@ -453,7 +454,8 @@ def rows_of_attack(game: _game.Game, score: np.ndarray, name: str, fprs: Sequenc
 
 def tpr(game: _game.Game, score: np.ndarray, fpr: float) -> Estimate:
     """Return the mean over splits of the TPR at ``fpr`` (`stats.readings.tpr_at`), without a number where there are too
-    few held-out samples for this rate; ``score`` float64 [models, columns of the game]."""
+    few held-out samples for this rate; ``score`` float64 [models, columns of the game]. The lower limit is lowered by
+    how much too high the TPR is expected to be, because few held-out samples set its threshold."""
     found = tpr_at(score, game.forget, game.heldout, fpr=fpr)
     if isinstance(found, str):  # the reason why there is no TPR
         return empty(n=len(game.columns), note=found)
