@@ -186,14 +186,14 @@ def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> f
         return float(table[tp * (len(outer) + 1) + fp].max())
 
     def beyond(scores: np.ndarray) -> np.ndarray:
-        """Return how many scores reach each of the single ``thresholds`` (score ≥ threshold). If ``higher`` is false,
-        ``inner`` has the smaller median; then return how many lie below each threshold."""
+        """Return how many sorted ``scores`` reach each of the single ``thresholds`` (score ≥ threshold), int
+        [thresholds]. If ``higher`` is false, ``inner`` has the smaller median; then return how many lie below each."""
         below = np.searchsorted(scores, thresholds)
         return np.asarray(len(scores) - below if higher else below)
 
     def between(scores: np.ndarray) -> np.ndarray:
-        """Return how many scores lie between the two thresholds of each double threshold of the grid, from ``left`` to
-        ``right``, both included."""
+        """Return how many sorted ``scores`` lie between the two thresholds of each double threshold of the grid, from
+        ``left`` to ``right``, both included: int [right ends, left ends]."""
         count = np.searchsorted(scores, right, "right") - np.searchsorted(scores, left)
         return np.asarray(np.maximum(count, 0))  # the difference is below 0 where ``right`` lies below ``left``
 

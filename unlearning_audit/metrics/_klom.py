@@ -148,7 +148,7 @@ def _klom_without_groups(phi: np.ndarray, reference: np.ndarray, options: _null.
     phi, reference
         float64 [models, samples].
     bins
-        Further arguments of `klom.divergence`.
+        ``bins``, how many there are (20 if not given), and ``least``, the share that each has at least (1e-5).
     """
     return _null.without_groups(lambda a, b: klom.divergence(margin=a, reference=b, **bins), phi, reference, options)
 

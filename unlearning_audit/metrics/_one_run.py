@@ -122,8 +122,9 @@ def scores_of(evaluation: Evaluation) -> dict[Key, np.ndarray]:
 def evaluate(
     *, scores: dict[Key, np.ndarray], tosses: list[Toss], adaptive: Collection[str], delta: float, seed: int
 ) -> list[Row]:
-    """Return rows ``one_run_p``, ``one_run_e``, ``right_guesses``, ``detectable_share``, ``epsilon_request``,
-    ``epsilon_record`` and ``epsilon_replace``, of all models and of each.
+    """Return rows of p- and e-values (``one_run_p``, ``one_run_e``), the share of right guesses (``right_guesses``),
+    the least share that so many pairs find (``detectable_share``) and lower bounds on ε of the request, of a record
+    that is added or removed, and of a replaced record (``epsilon_…``), of all models and of each.
 
     A coin decided which sample of each pair a model forgot. The attack column says how this is guessed:
 

@@ -91,7 +91,7 @@ def _kernels(points: np.ndarray, x: np.ndarray, width: np.ndarray, count: np.nda
 
 
 def clip(phi: np.ndarray, probability: float | None) -> np.ndarray:
-    """Return phi of the label probability cut to [probability, 1 − probability]; unchanged for None.
+    """Return phi, of any shape, of the label probability cut to [probability, 1 − probability]; unchanged for None.
 
     The published code of RULI cuts at 1e-6, so its phi lies within ±13.8 and confident models tie there.
     """

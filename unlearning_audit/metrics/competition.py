@@ -78,6 +78,8 @@ class Models:
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows of ε, F, F₀, F/F₀, KLOM, accuracy ratios, the final score and lower bounds on ε of the target models.
 
+    ε says how well the best threshold on φ of a forgotten sample tells unlearned from retrained models. F is the mean
+    of points, which fall from 1 to 0 as ε rises, and F₀ that of retrained against other retrained models.
     Retraining itself is compared with the independent retrained population, its control. Where there are no retrained
     models, or the models cannot be compared with them, ValueError is raised for models that were trained here, and
     imported models get one row with the reason.

@@ -62,10 +62,11 @@ def rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the score F, its null F₀, F/F₀ and the final score over all splits, then of each swapped pair (field
     ``pair``) if there are several.
 
-    ε of a sample compares the n models of a split that unlearned it with n models retrained for that split. F₀ compares
-    these retrained models with the n models retrained for the other split, which keep the same samples. With few models
-    ε has few values, but F and F₀ share them. Retraining itself is compared with its control. Without a control,
-    retraining is compared with models retrained for the other split; F₀ would be the same comparison and is empty.
+    ε of a sample compares the n models of a split that unlearned it with n models retrained for that split, and F is
+    the mean of points, which fall from 1 to 0 as ε rises. F₀ compares these retrained models with the n models
+    retrained for the other split, which keep the same samples. With few models ε has few values, but F and F₀ share
+    them. Retraining itself is compared with its control. Without a control, retraining is compared with models
+    retrained for the other split; F₀ would be the same comparison and is empty.
     """
     splits = _pairs.swapped_splits(evaluation.membership)  # the models of every split of every pair
     # A split is identified by its pair (``block``) and by the first sample that it forgets, as the two splits of a pair

@@ -28,7 +28,7 @@ def information(squared_norms: np.ndarray) -> np.ndarray:
 
 
 def efficacy(information: np.ndarray) -> np.ndarray:
-    """Return efficacy 1/ι, float64, inf where ι is 0 (equation 8).
+    """Return efficacy 1/ι of each model, float64 [models], inf where ι is 0 (equation 8). ``information``: ι, [models].
 
     With ‖∇ mean cross-entropy‖² in place of ι, it is the upper bound of efficacy (lemma 1).
     """
@@ -77,9 +77,9 @@ QUANTITIES = (
 
 
 def rows(evaluation: Evaluation) -> list[Row]:
-    """Return rows of "information", "efficacy" and "efficacy_upper_bound", from gradients over the forget set for
-    observed labels: the mean, "…_sd" and "…_median" over target models with intervals over models, then the value of
-    each model.
+    """Return rows of "information" (the mean squared norm of the gradients of forgotten samples, for observed labels),
+    "efficacy" (1 over it) and "efficacy_upper_bound" (1 over the squared norm of the mean gradient): the mean, "…_sd"
+    and "…_median" over target models with intervals over models, then the value of each model.
 
     If attacks were run, the same rows follow for "attack_probability", the mean probability of membership by each
     attack. The last rows are "accuracy_sd", the spread of accuracies over models, for each of the roles retain, forget

@@ -93,7 +93,8 @@ DECIDES = {
 
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return numbers of the target models: "right_guesses" → the share of right guesses on the canaries, with exact
-    p-values, and "tail_advantage" → the tail advantage of attacks (`swap.advantages`).
+    p-values, and "tail_advantage" → by each attack, the share of forgotten samples above the 99th percentile of
+    held-out scores, minus 1 %; it is left out if no attack was run.
 
     {} for models without canaries, whose verdicts rest on other metrics, and for imported models with scores that are
     NaN.
@@ -120,8 +121,8 @@ def guess_effects(evaluation: Evaluation, member: Membership) -> dict[str, Effec
 
 def audit(evaluation: Evaluation, member: Membership, delta: float) -> list[Row]:
     """Return the rows of the one-run audit of the target models, whose memberships are ``member``. ``delta``: the δ of
-    the lower bounds on ε. Raises ValueError where no coins decided what is forgotten (`_one_run.at_random`), and for
-    scores that are NaN for some sample of a pair."""
+    the lower bounds on ε. Raises ValueError for a model without canaries that forgot more or fewer samples than it
+    never saw, and for scores that are NaN for some sample of a pair."""
     scores, tosses = _one_run.scores_of(evaluation), _one_run.tossed(member, evaluation.seed)
     return _one_run.evaluate(
         scores=scores, tosses=tosses, adaptive=evaluation.sets["adaptive"], delta=delta, seed=evaluation.seed

@@ -67,7 +67,7 @@ def loss_rows(
     roles
         Name of a role → which samples have it, bool [models, samples].
     places
-        "split", "block" and "copied", as `splits` returns them.
+        int64 [models]: "split", "block" and "copied" (each model's original; None without copies), from `splits`.
     """
     lines = []
     for name, mask in roles.items():

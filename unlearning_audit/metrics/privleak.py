@@ -98,7 +98,7 @@ def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: An
     forget, heldout
         bool [models, samples].
     places
-        "split", "block" and "copied", as `splits` returns them.
+        int64 [models]: "split", "block" and "copied" (each model's original; None without copies), from `splits`.
     """
     n = int((forget | heldout).any(0).sum())
     return levels.mean(_game.auc(score, forget, heldout), **places, n=n, bounds=(0.0, 1.0), units=True)
@@ -120,7 +120,7 @@ def leak(
     forget, heldout
         bool [models, samples].
     places
-        "split", "block" and "copied", as `splits` returns them.
+        int64 [models]: "split", "block" and "copied" (each model's original; None without copies), from `splits`.
 
     Raises
     ------

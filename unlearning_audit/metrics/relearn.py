@@ -78,9 +78,10 @@ def rows(evaluation: Evaluation) -> list[Row]:
     many steps they need in comparison ("relearn_steps"); also the accuracy of the target models after each number of
     steps ("relearn_accuracy", field ``step``).
 
-    "relearn_area" is in accuracy, "relearn_area_phi" in φ and, for language models, "relearn_area_nll" in nats per
-    token. Without retrained models to compare with, all rows but those of accuracies have this reason in place of a
-    number. Only forgotten samples that are not taught are queried.
+    An area is the mean over log₂(1 + step) of the difference of two curves: "relearn_area" in accuracy,
+    "relearn_area_phi" in φ and, for language models, "relearn_area_nll" in nats per token. Without retrained models to
+    compare with, all rows but those of accuracies have this reason in place of a number. Only forgotten samples that
+    are not taught are queried.
     """
     audited = joined_record(evaluation.relearned_files)
     member = evaluation.membership[evaluation.target]
@@ -146,7 +147,7 @@ def joined_record(files: list[str]) -> Relearned:
 
 def weights(steps: np.ndarray) -> np.ndarray:
     """Return the weights of the points of a curve in its mean over log₂(1 + step), by the trapezoidal rule: float64
-    [points], of sum 1."""
+    [points], of sum 1. ``steps`` int64 [points]."""
     widths = np.diff(np.log2(1.0 + steps))
     # A point gets half of the width on each of its sides.
     return np.asarray((np.r_[widths, 0] + np.r_[0, widths]) / 2 / widths.sum())
@@ -173,7 +174,7 @@ def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried:
     queried
         bool [models, rows].
     places
-        "split", "block" and "copied", as `splits` returns them.
+        int64 [models]: "split", "block" and "copied" (each model's original; None without copies), from `splits`.
     """
     above, below = (_mean_over_steps(values, steps) for values in (audited, retrained))  # the two heights
     if audited.dtype == bool:
@@ -203,7 +204,7 @@ def steps_ratio(
     goal
         float64 [models]: the accuracy at which a model has relearned.
     places
-        "split", "block" and "copied", as `splits` returns them.
+        int64 [models]: "split", "block" and "copied" (each model's original; None without copies), from `splits`.
     """
     last, n = audited.steps[-1], len(goal)
     # [2, models]: the steps that audited models need, and those that retrained models need.

@@ -136,8 +136,9 @@ CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 def rows(evaluation: Evaluation, options: Options) -> list[Row]:
-    """Return accuracy, AUC and TPR of RULI's tests on all target samples, then on vulnerable and on protected ones
-    (field ``target``) if there are both kinds.
+    """Return accuracy, AUC and TPR of RULI's tests (privacy, efficacy, trained, remained), of U-LiRA and of the
+    population attack, on all target samples, then on vulnerable and on protected ones (field ``target``) if not all
+    samples are of one kind.
 
     The efficacy test reads φ of held-out samples on retrained models, unless the option ``test_model`` is "original".
     If the method itself is retraining, its control, retrained independently, takes the place of retrained models. With
@@ -267,8 +268,8 @@ def evaluate(targets: Population, shadows: Population, options: Options, *, curv
 
     For RULI's tests in `CURVES`, the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``. The samples
     are all that some target forgot or held out. Intervals cover the samples and, with two targets or more, the targets.
-    The rows of `over_population` come last. Raises ValueError for models that cannot be compared, and for samples with
-    too few shadow models (`score_tests`).
+    The last rows say how much more RULI's attack finds than the population attack. Raises ValueError for models that
+    cannot be compared, and for samples with too few shadow models.
     """
     lines = []
     for (attack, name), test in score_tests(targets, shadows, options).items():

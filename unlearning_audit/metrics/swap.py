@@ -247,9 +247,11 @@ def effects(evaluation: Evaluation) -> dict[str, Effect]:
     """Return "advantage", "tail_advantage" and "update_auc" → the numbers of every adversary but the random one, for
     each target model. Numbers that no attack gives are left out.
 
-    The advantage is above 0 where forgotten samples look familiar, and below 0 where they look less familiar than
-    samples that were never seen. Canaries have "update_auc" alone, because the one-run audit gives the two advantages.
-    {} if a model has only forgotten or only held-out samples.
+    The advantage is the share of yes on forgotten minus that on held-out samples: above 0 where forgotten samples look
+    familiar, below 0 where they look less familiar than samples that were never seen. The tail advantage is the share
+    of forgotten samples above the 99th percentile of held-out scores, minus 1 %. "update_auc" is the AUC of attacks
+    that compare models before and after unlearning. Canaries have "update_auc" alone, because the one-run audit gives
+    the two advantages. {} if a model has only forgotten or only held-out samples.
     """
     target = evaluation.membership[evaluation.target]
     if not _game.sided(target):
@@ -266,8 +268,10 @@ def advantages(
     """Return "advantage" and "tail_advantage" → the effects of each target model and sample, for every adversary but
     the random control.
 
-    The tail advantage leaves out attacks with scores that are NaN. {} without adversaries. Raises ValueError for a
-    model without forgotten or without held-out samples of positive weight.
+    The first is the share of yes on forgotten minus that on held-out samples, the second the share of forgotten samples
+    above the 99th percentile of held-out scores, minus 1 %. The tail advantage leaves out attacks with scores that are
+    NaN. {} without adversaries. Raises ValueError for a model without forgotten or without held-out samples of positive
+    weight.
 
     Parameters
     ----------

@@ -66,8 +66,9 @@ def text_readings(
     Parameters
     ----------
     tokens
-        float64 [models, rows, tokens, 4]: the four numbers of each token (`evaluation.shadow`). Rows are the samples
-        and, as rows of their own, their views: texts with other answers to the same question.
+        float64 [models, rows, tokens, 4]: log p of each token, its mean and standard deviation under the model, and the
+        token's rank from 0. Rows are the samples and, as rows of their own, their views: texts with other answers to
+        the same question.
     answers
         For each model, the rows int64 [queried] that it answered and the tokens int32 [queried, new] of its answers;
         empty without answers.
@@ -164,7 +165,7 @@ def _rows_against_retrained(
         Name → values [models, samples] of audited and of retrained models: `MIN_K` for PrivLeak, `RATIO` for the
         distance of truth ratios and for forget quality.
     places
-        "split", "block" and "copied", as `splits` returns them.
+        int64 [models]: "split", "block" and "copied" (each model's original; None without copies), from `splits`.
     """
     forget, heldout, lines = published.forget, published.heldout, []
     if MIN_K in columns and MIN_K in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():

@@ -51,9 +51,9 @@ def rows(evaluation: Evaluation) -> list[Row]:
     R is the probability of wrong answers over that of the right one: exp(mean over perturbed answers of the mean log p
     of a token) / exp(mean log p of a token of the paraphrase, or of the answer itself where there is no paraphrase).
     "truth_ratio" is the mean of min(R, 1/R), "truth_ratio_utility" of max(0, 1 − R) and "truth_ratio_probability" of
-    1/(1 + R), each with an interval over models and samples. "truth_ratio_ks" and "forget_quality" compare with
-    retrained models; `distances` says what their intervals are over. Raises ValueError for data without perturbed
-    answers.
+    1/(1 + R), each with an interval over models and samples. "truth_ratio_ks" is the Kolmogorov–Smirnov distance from
+    retrained models, with an interval over samples, models and blocks, and "forget_quality" its p-value, with one over
+    blocks, or over splits of a single block. Raises ValueError for data without perturbed answers.
     """
     perturbed, right = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
@@ -167,7 +167,7 @@ def distances(
     known
         bool [models, samples]: the forgotten samples that have perturbed answers.
     places
-        As `splits` returns them. Of these, "split" and "block" are used, int [models].
+        int [models]: "split" and "block" are used; "copied" may be there and is not.
     """
     from scipy.stats import ks_2samp
 

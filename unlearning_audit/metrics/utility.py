@@ -49,9 +49,9 @@ def rows(evaluation: Evaluation) -> list[Row]:
 
 
 def rows_of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership) -> list[Row]:
-    """Return the row "model_utility" of some models, whose memberships are ``member``, from the `terms` of their
-    harmonic mean; [] if a model has fewer than two samples in a term. There is no interval if a term is 0 for some
-    model."""
+    """Return the row "model_utility" of some models, whose memberships are ``member``, from the ``terms`` of their
+    harmonic mean: for each, values float64 [models, samples] and a mask of those that count. [] if a model has fewer
+    than two samples in a term. There is no interval if a term is 0 for some model."""
     of_models, n = mean_of_terms(terms)
     if of_models is None:
         return []
@@ -99,8 +99,9 @@ def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def mean_of_terms(terms: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerModel | None, int]:
-    """Return the harmonic mean of `terms` for each model, where each term is a mean over its samples, and the number of
-    all samples; None and 0 if a model has a term with fewer than two samples."""
+    """Return the harmonic mean of ``terms`` for each model, where each term is a mean over its samples, and the number
+    of all samples; None and 0 if a model has a term with fewer than two samples. A term is values, float64 [models,
+    samples], and a mask of those that count."""
     if not all((mask.sum(1) > 1).all() for _, mask in terms):
         return None, 0
     means = [levels.per_model(value=np.where(mask, value, 0.0), weight=mask * 1.0) for value, mask in terms]

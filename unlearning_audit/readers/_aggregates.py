@@ -207,8 +207,8 @@ def _in_all(samples: Iterable[Iterable[str]]) -> list[str]:
 
 
 def _values_on(model: Model, name: str, samples: Sequence[str]) -> np.ndarray:
-    """Return the values of a model's reading ``name`` on ``samples``, float64 [samples]. The truth ratio, wrong over
-    right, becomes the share of the right answer, right / (right + wrong)."""
+    """Return the values of a model's reading ``name`` on ``samples``, float64 [samples]. In place of the truth ratio of
+    forgotten samples, wrong over right, it is the share of the right answer, right / (right + wrong)."""
     reading = model.readings[name]
     # This reading may hold min(r, 1/r) instead of the truth ratio r; ``raw`` has r itself, for the same samples.
     value = reading.value if name != "forget_truth_ratio" else 1 / (1 + np.asarray(model.raw[name]))

@@ -110,6 +110,8 @@ def complete_layout(path: Path, table: Any, renamed: dict[str, str]) -> Layout:
 
     Parameters
     ----------
+    table
+        A pandas DataFrame.
     renamed
         The user's word for a meaning → name of a column.
 

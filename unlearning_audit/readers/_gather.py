@@ -200,7 +200,8 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
 def models(path: Path, reader: str, options: dict[str, Any]) -> list[Model]:
     """Read the models at or below a path that a user named, with one reader, given by name or as a user's own file.
     Raises ValueError if there is no such path, if the reader finds nothing or cannot read a file, or if it returns
-    something else than a reader must return."""
+    something else than a reader must return. A model that the reader's ``joined`` finds unreadable is returned, too,
+    unless ``joined`` removes it."""
     _existing([path], reader)
     ((_, module),) = _readers(reader)  # (name, module) of one reader
     paths = _result_files(module, path, options)
@@ -228,6 +229,7 @@ def _run_reader(module: Module, paths: list[Path], options: dict[str, Any], user
     root = user_path if user_path.is_dir() else user_path.parent
     settings = _validated(module, options)
     if hasattr(module, "table"):
+        # {}: the user gave no names of columns.
         results = plain_csv.read_tables(paths, lambda path: _table(module, path, settings), {}, root)
     else:
         results = _call(module, "read", paths, settings, root)

@@ -256,8 +256,8 @@ def must_share(model: Model) -> frozenset[str]:
 
 def shared(model: Model, samples: frozenset[str]) -> int:
     """Return how many samples the forget set of a group (``samples``) shares with that of a model; 0 if they are too
-    few to compare: fewer than `LEAST_COUNT`, or less than the share `LEAST_SHARE` of the smaller of both sets. The
-    forget set of a model is here what `must_share` returns."""
+    few to compare: fewer than `LEAST_COUNT`, or less than the share `LEAST_SHARE` of the smaller of both sets. If a
+    random draw chose the forget set of the model, all samples that attacks score stand for it."""
     own = must_share(model)
     common = len(own & samples)
     return common if common >= LEAST_COUNT and common >= LEAST_SHARE * min(len(own), len(samples)) else 0

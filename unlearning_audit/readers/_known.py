@@ -59,7 +59,7 @@ def sentence(path: Path) -> str:
 
 
 def first_sentence(path: Path) -> str:
-    """Return the `sentence` on the first file, in the order of paths, at or below ``path`` that is known to hold no
-    values per sample; "" if there is no such file."""
+    """Return what the first file, in the order of paths, at or below ``path`` is that is known to hold no values per
+    sample, and what to give in its place; "" if there is no such file."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     return next((text for file in files if (text := sentence(file))), "")

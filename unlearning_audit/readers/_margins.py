@@ -47,7 +47,8 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
     """Return KLOM of each sample in nats, float64 [samples], as EasyDUB computes it (Rinberg et al. 2026): the
     Kullback–Leibler divergence KL(models ‖ oracles) between two histograms, each over many models.
 
-    As in EasyDUB, the last bin excludes its upper edge, so that the largest margin lies in no bin.
+    Margins are clipped to ±`CLIP`, and `BINS` equal bins span both groups of models. A bin of oracles counts as
+    `EMPTY_BIN` at least. As in EasyDUB, the last bin excludes its upper edge, so the largest margin lies in no bin.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
     edges = np.linspace(start, np.where(start >= stop, start + 1, stop), BINS + 1)  # [edges, samples]
     shares = []  # of models in each bin, [bins, samples]
     for margins in both:
-        above = np.stack([(margins >= edge).sum(0) for edge in edges])  # how many models lie above each edge
+        above = np.stack([(margins >= edge).sum(0) for edge in edges])  # how many models lie at or above each edge
         count = (above[:-1] - above[1:]).astype(np.float64)  # how many lie in each bin
         shares.append(count / np.maximum(count.sum(0), 1))
     p, q = shares

@@ -118,7 +118,8 @@ def _first_line(path: Path) -> str:
 
 
 def _separator(line: str) -> str:
-    """Return the separator of a table's cells: of comma, tabulator, semicolon and bar the most frequent in ``line``."""
+    """Return the separator of a table's cells: of comma, tabulator, semicolon and bar the most frequent in ``line``; of
+    equally frequent ones the first, so a comma if there is none."""
     return max(",\t;|", key=line.count)
 
 
@@ -138,8 +139,8 @@ def _of_archive(path: Path) -> dict[str, Any]:
 
 def _of_json(path: Path) -> dict[str, Any]:
     """Read a table that is stored as one JSON object, name of a column → values; {} for any other file or content. The
-    columns are the lists of the object or, if its only list is one of records, the fields of the records. The whole
-    file is read only if it begins like such an object."""
+    columns are the lists of the object or, if its only list is one of records, the fields of the first record, None
+    where another lacks one. The whole file is read only if it begins like such an object."""
     text = _texts.head(path).lstrip("\ufeff \r\n\t") if _texts.kind(path) == ".json" else ""
     if not text.startswith("{") or not (_COLUMN.search(text) or _RECORDS.match(text)):
         return {}

@@ -134,7 +134,8 @@ def without_replicate(name: str) -> str:
 
 
 def _with_meanings(name: str, *, of_adapter: bool) -> list[tuple[str, str]]:
-    """Return (word, its meaning) for each word of a name, as `_meaning` tells it."""
+    """Return (word, its meaning) for each word of a name. The meaning is a key of `MEANINGS`, or "" for a word that
+    names the model itself. ``of_adapter``: whether the file is of an adapter, whose rank is a setting."""
     words = _BETWEEN.split(name)
     pairs = zip(["", *words], words, strict=False)  # each word with the one before it
     return [(word, _meaning(word, before, of_adapter=of_adapter)) for before, word in pairs]

@@ -316,7 +316,8 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
 
     Logs print scores that are larger for less familiar samples, so the sign is changed. An attack with values of one
     side only is left out. Forgotten samples are the side called forget; the first other side is of held-out samples.
-    Where no AUC is printed, the agreement has NaN for it; means that are not printed are left out.
+    Where no AUC is printed, the agreement has NaN for it; means that are not printed are left out. Raises ValueError if
+    one of two sides has no score.
 
     Parameters
     ----------

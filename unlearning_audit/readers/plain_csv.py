@@ -79,7 +79,8 @@ def read_tables(
     paths: list[Path], table_of: Callable[[Path], Any], names: dict[str, str], root: Path
 ) -> list[Model | Unread]:
     """Return a model for each task, kind, method, step, model and seed that a table distinguishes; an `Unread` for a
-    table that cannot be read.
+    table that cannot be read. A sample without a finite number in some model that did not diverge is left out of all
+    models of its table.
 
     Parameters
     ----------

@@ -15,8 +15,8 @@ LONGEST = 1 << 27
 
 
 def inert(text: str) -> str:
-    """Return ``text`` with an apostrophe before it if a spreadsheet would take it for a formula. Numbers are
-    unchanged."""
+    """Return ``text`` with an apostrophe before it if a spreadsheet would take it for a formula, or if it begins with
+    an apostrophe and then such a sign, so that `plain` undoes this. Numbers are unchanged."""
     if not text.startswith(FORMULAS):
         return text
     try:

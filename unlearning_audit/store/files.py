@@ -179,8 +179,8 @@ def write_json(path: str | Path, value: object) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read JSON; a ``spec.json`` is checked against the checksum in it. Raises ArtifactError for a missing or damaged
-    file."""
+    """Read JSON; a ``spec.json`` is checked against the checksum in it, any other file as `verify` does. Raises
+    ArtifactError for a missing or damaged file."""
     if Path(path).name == "spec.json":  # spec_of verifies it
         return read_or_explain(path, lambda: spec_of(path))
     return read_verified(path, lambda: json.loads(Path(path).read_text()))
@@ -201,15 +201,15 @@ def seal(path: str | Path) -> None:
 
 
 def sealed(path: str | Path) -> bool:
-    """Return whether `seal` has written the checksum of a file."""
+    """Return whether `seal` has written the checksum of a file, as ``.NAME.blake2b`` beside it."""
     return _seal_of(path).exists()
 
 
 def verify(path: str | Path) -> None:
     """Raise ArtifactError if a file differs from what its job wrote. The checksum is in the ``spec.json`` beside the
-    file, or in its seal.
+    file or, if there is none, in its seal.
 
-    A file without either passes: only its reader can check it.
+    A file without a checksum there passes: only its reader can check it.
     """
     path, expected = Path(path), None
     record = path.with_name("spec.json")

@@ -42,7 +42,7 @@ def digest(folder: Path) -> str:
 
 
 def content_digest(path: Path) -> str:
-    """Return the SHA-256 of a file's content, or the `digest` of a folder."""
+    """Return the SHA-256 of a file's content, or that over the names and contents of all files below a folder."""
     return digest(path) if path.is_dir() else sha256(path)
 
 

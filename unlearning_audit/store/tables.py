@@ -45,7 +45,7 @@ def no_scores() -> dict[str, np.ndarray]:
 def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]]:
     """Read and check ``scores.parquet``: (attack, form) → columns model, index, role, score and decision.
 
-    Raises ArtifactError that names the file and the column.
+    Raises ArtifactError that names the file and the column, also for a score that is NaN or infinite.
     """
     import pyarrow.parquet
 
