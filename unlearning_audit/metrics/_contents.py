@@ -66,9 +66,9 @@ def with_contents(
     """Return the lines with ``kind`` and ``content`` added to the ``most`` recognised records with the least p-values,
     then a line for a never-seen record to show beside each of these records. The given lines are changed.
 
-    A record that is recognised in several splits is shown once. The never-seen record beside it comes from the same
-    (pair, split). No never-seen record is shown twice for one (pair, split); once all are shown, further recognised
-    records stand alone.
+    A record that is recognised in several splits is shown once. The never-seen record beside it is the most familiar
+    one of the same (pair, split) and, if there is one, of the same label. None is shown twice for one (pair, split);
+    once all are shown, further recognised records stand alone.
 
     Parameters
     ----------

@@ -90,8 +90,8 @@ def share(game: Game, block: int | None = None) -> np.ndarray:
 
 def estimates(game: Game, rates: Sequence[crossed.PerModel], block: int | None = None) -> list[Estimate]:
     """Return the mean over all splits of each of ``rates``, statistics in [0, 1] of every model, with intervals that
-    hold for other pairs too; or the mean over the splits of one ``block`` (pair), with intervals for this pair
-    alone."""
+    hold for other pairs too; or the mean over the splits of one ``block`` (pair), with intervals for this pair alone.
+    Values and limits are cut to [0, 1]; ``n`` counts the samples that are forgotten or held out."""
     unit = game.block if block is None else None  # without units, the interval says nothing of other pairs
     n = len(game.columns) if block is None else size(game, block)
     return crossed.estimates(crossed.mean(rates, split=game.split, share=share(game, block), unit=unit), n=n)

@@ -139,8 +139,8 @@ def evaluate(
     The field ``model`` is set where one model is evaluated alone, by the ways ``phi…`` and ``extended`` only. For all
     models together, models that share coins add their scores and guess once, so that their share of right guesses rises
     with their number; scores of models with reversed coins are subtracted. Models with different coins are independent,
-    and their counts add up. ε is that of a single model. Sets have rows if there are two attacks, φ included; ways that
-    learn or choose on a half of the pairs need `LEARNABLE` pairs.
+    and their counts add up. ε is that of a single model. A set has rows if it has an attack and there are two attacks
+    in all, φ included; ways that learn or choose on a half of the pairs need `LEARNABLE` pairs.
 
     Parameters
     ----------

@@ -31,9 +31,10 @@ def rows(evaluation: Evaluation) -> list[Row]:
     """Return the accuracy of the target models on retained, forgotten, held-out and test samples, as rows with the
     field ``role``. The test part is judged by its clean labels.
 
-    "majority_share" is the accuracy of always predicting the most frequent label. With retrained models, "accuracy_gap"
-    follows: how much more often retrained models are right than the target models. [] if all samples have one label, as
-    passages of text do. Imported models get a row with the reason for a role that is not known.
+    "majority_share" is the accuracy of always predicting the most frequent label, on retained samples. With retrained
+    models, "accuracy_gap" follows: how much more often retrained models are right than the target models. [] if all
+    samples have one label, as passages of text do. Imported models get a row "accuracy" with the reason, in place of a
+    number, for a role that is not known.
     """
     table = of_models(evaluation, evaluation.target)
     if not table:

@@ -45,9 +45,9 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
     "kernel_p" is the p-value of a permutation test of whether unlearned models are distributed as retrained ones.
     "kernel_nearer" is how much nearer unlearned models are to retrained than to original models, with a jackknife
-    interval over models, and "kernel_nearer_p" the p-value of the hypothesis that they are not nearer. With too few
-    models of a kind, all three rows have the reason in place of a number. Retraining itself is compared with its
-    control. Raises ValueError without retrained models to compare with.
+    interval over models, and "kernel_nearer_p" the p-value of the hypothesis that they are not nearer. With fewer than
+    `LEAST` models of a kind, all three rows have the reason in place of a number. Retraining itself is compared with
+    its control. Raises ValueError without retrained models to compare with.
     """
     retrained = evaluation.compared_files
     if retrained is None:

@@ -29,8 +29,8 @@ def rows(evaluation: Evaluation) -> list[Row]:
     "choice_accuracy" is the share of samples whose mean log p of a token exceeds that of each of their perturbed
     answers. Where k choices are equally likely, a right one counts 1/k. "choice_chance" is the mean of 1/choices, the
     accuracy of guessing. "choice_gap" is the accuracy minus that of retrained models. Rows are given for all target
-    models, then for each swapped pair (field ``pair``) if there are several. Raises ValueError for data without wrong
-    answers.
+    models, then for each swapped pair (field ``pair``) if there are several. A role of which some model has no sample
+    with wrong answers has none. Raises ValueError for data without wrong answers.
     """
     wrong = evaluation.data.views("perturbed")
     if not wrong.shape[1]:
@@ -63,8 +63,8 @@ DECIDES = {"choice_accuracy": DecisionRule(1, "accuracy", lowest=0.0, highest=1.
 
 
 def effects(evaluation: Evaluation) -> dict[str, Effect]:
-    """Return "choice_accuracy" → each target model's accuracy on its forgotten questions. {} if a model has no
-    forgotten questions."""
+    """Return "choice_accuracy" → each target model's accuracy on its forgotten samples that have wrong answers. {} if a
+    model has no such sample."""
     correct = right(evaluation.unlearned[evaluation.target], evaluation.data.views("perturbed"))
     return _text.effect_on_forgotten(evaluation, DECIDES, correct)
 

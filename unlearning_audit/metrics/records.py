@@ -124,7 +124,8 @@ def against_heldout(
 
     The function is for forgotten samples that are a random draw. P-values are conformal: (1 + the number of held-out
     samples that score at least as high) / (1 + the number of all). A score is the mean over the split's models, by the
-    attack that separates best in other splits. A split without forgotten or held-out samples has no lines.
+    attack that separates best in other pairs, or in the other split of the only pair (φ if there is none). It is turned
+    round where forgotten samples score lower there. A split without forgotten or held-out samples has no lines.
 
     Parameters
     ----------

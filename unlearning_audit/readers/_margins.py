@@ -79,7 +79,7 @@ def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[
     Parameters
     ----------
     arrays
-        The arrays of an archive by name, as `archive` reads them.
+        The arrays of an archive by name: margins_<part> float [epochs, models, samples] and klom_<how>_<part> [epochs].
     oracles
         Retrained models, each with its number and the files of its margins in ``raw``.
     """

@@ -26,8 +26,8 @@ _OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"},
 def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
     """Return the part of the data for each line of a column: forget, heldout, retain or other (the test part).
 
-    If no sample is called held out, test samples are the held-out ones. If no sample is called forgotten, members
-    (`MEMBERS`, which has "train", too) and lines with yes are the forgotten ones.
+    Lines with no, 0 or false are held out. If no sample is called held out, test samples are the held-out ones. If no
+    sample is called forgotten, members (`MEMBERS`, which has "train", too) and lines with yes, 1 or true are forgotten.
 
     Parameters
     ----------
