@@ -180,7 +180,7 @@ def test_a_single_label_has_no_last_layer_to_learn_and_a_constant_layer_no_liken
 
 
 def test_labels_that_no_kept_sample_has_are_left_out(tmp_path, member):
-    y = np.where(member.forget[0], 2, data().y)
+    y = np.where(member.forget[0] | member.heldout[0], 2, data().y)
     world = World(tmp_path, replace(member, train=(member.retain & (y != 2)) | member.forget), y)
     files = world.add("own", np.random.default_rng(6).standard_normal((*member.train.shape, WIDTH)))
     note = world.rows(files, files)["probe_auc"].note

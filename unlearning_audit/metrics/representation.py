@@ -121,7 +121,8 @@ def probe_row(evaluation: Evaluation) -> Row:
         query = ~retained & np.isin(y, classes)  # the samples to score
         if len(classes) < 2:
             return no_value("probe_auc", "kept samples have a single label, of which no last layer can be learned")
-        score[model, index[query]] = probe(features[retained], y[retained], features[query], y[query])
+        if query.any():
+            score[model, index[query]] = probe(features[retained], y[retained], features[query], y[query])
     scored, score = ~np.isnan(score), np.nan_to_num(score)
     forget, heldout = member.forget & scored, member.heldout & scored
     if not (forget.any(axis=1) & heldout.any(axis=1)).all():

@@ -160,13 +160,14 @@ def _beside(folder: Path, keys: dict[str, str]) -> dict[str, tuple[Path, dict[st
     """Find results of attacks or metrics that earlier jobs wrote for the same models, which are not computed again:
     return name → the folder that holds its results, and what the spec.json in this folder says of them.
 
-    Names without results are left out, and folders whose spec cannot be read.
+    Names without results are left out, and folders whose spec cannot be read. If several folders have the same results,
+    the last of them, sorted by name, counts.
 
     Parameters
     ----------
     folder
-        The folder of the present job, whose name ends with a hyphen and the job's key. The folders beside it are
-        searched that have the same name with any key.
+        The folder of the present job, whose name ends with a hyphen and the job's key. This folder and those beside it
+        are searched that have the same name with any key.
     keys
         Name of each attack or metric → the key of its results.
     """
