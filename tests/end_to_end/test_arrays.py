@@ -165,8 +165,7 @@ class Options(Settings):
 """
 
 
-def test_a_metric_of_ones_own_stands_beside_the_others_and_an_attack_that_fails_is_told(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_metric_of_ones_own_stands_beside_the_others_and_an_attack_that_fails_is_told(workdir):
     Path("metric.py").write_text(
         f"{HEAD}def rows(evaluation, options, rng):\n    return [row(estimate=stats.empty(n=options.n, note='none'))]\n"
     )

@@ -47,9 +47,8 @@ def scores(**columns):
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(workdir):
     """A folder with data, two batches of 3 and 2 models, their logits before and after, and scores."""
-    monkeypatch.chdir(tmp_path)
     Data(np.zeros((SAMPLES, 2), np.float32), Y, np.r_[0, 0, 0, 0, 0, 1], Y, INDEX, CLASSES).write("data.npz")
     rng = np.random.default_rng(0)
     for batch, models in enumerate((3, 2)):
@@ -60,7 +59,6 @@ def study(tmp_path, monkeypatch):
             Gradients(rng.random((models, 2)), rng.random(models)).write(f"{stage}{batch}-readings.npz")
     scores(attack=["loss", "loss", "shadow"], model=[0, 2, 1], index=[1, 5, 0], score=[0.5, 1.5, 2.5],
            decision=[True, False, True])  # fmt: skip
-    return tmp_path
 
 
 def evaluation(**files):

@@ -123,9 +123,8 @@ def test_attacks_with_a_model_per_sample_are_not_asked_where_shadow_models_know_
         ("return None", "it returned None"),
     ],
 )
-def test_what_is_wrong_with_an_attack_of_a_user_is_told_without_shadow_models(monkeypatch, tmp_path, line, words):
+def test_what_is_wrong_with_an_attack_of_a_user_is_told_without_shadow_models(workdir, line, words):
     """An attack that says what it lacks is not asked; one that fails, fails."""
-    monkeypatch.chdir(tmp_path)
     head = "from unlearning_audit.plugins.settings import Settings\nclass Options(Settings): pass\n"
     Path("mine.py").write_text(f"{head}def score(logits, y, shadow, options, rng):\n    {line}\n")
     evaluation, module = population(MEMBER), registry.load("attacks", "mine", "mine.py")

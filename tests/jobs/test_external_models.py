@@ -65,9 +65,8 @@ def gpt2(seed=0, **settings):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(workdir, monkeypatch):
     """Data, a builder, and who saw what."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # peft asks the hub, again and again
     rng = np.random.default_rng(0)
     part = ORDER >= 20
@@ -78,7 +77,6 @@ def folder(tmp_path, monkeypatch):
     Path("models/target").mkdir(parents=True)
     for name, mask in {"train": ORDER < 12, "forget": ORDER < 4, "heldout": (ORDER >= 12) & ~part}.items():
         np.save(f"models/{name}.npy", mask)
-    return tmp_path
 
 
 def files(part="target"):
@@ -205,9 +203,8 @@ ASKED = {"name": "question_answer", "path": "asked", "length": 20}
 
 
 @pytest.fixture
-def questions(tmp_path, monkeypatch):
+def questions(workdir):
     """Rows of TOFU's layout, who saw what of them, and a model and a retrained one, in folders with their tokenizer."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
 
     def text(words):

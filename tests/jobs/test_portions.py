@@ -24,9 +24,8 @@ SETTINGS = {
 
 
 @pytest.fixture
-def job(tmp_path, monkeypatch):
+def job(workdir):
     """The scripts' own functions on small files in the working directory."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 256, (60, 3, 8, 8), dtype=np.uint8), rng.integers(0, 4, 60)
     Data(x, y, np.repeat(np.uint8([0, 1]), (40, 20)), y, np.arange(60), 4).write("data.npz")

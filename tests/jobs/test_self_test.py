@@ -56,8 +56,7 @@ def test_the_driver_is_what_its_file_says(tmp_path):
     assert (card.driver(tmp_path / "version"), card.driver(tmp_path / "none")) == ("535.183.01", "")
 
 
-def test_the_command_prints_every_check_and_writes_them(small_suite, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_prints_every_check_and_writes_them(small_suite, workdir, monkeypatch, capsys):
     facts = {"name": "A card", "capability": "9.0", "memory_mib": 81559, "driver": "5.6", "cuda": "13.0", "cudnn": 91}
     monkeypatch.setattr(card, "use", lambda: "cuda")
     monkeypatch.setattr(card, "describe", lambda: facts)

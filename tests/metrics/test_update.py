@@ -94,8 +94,7 @@ def test_retrained_models_are_not_accused_though_the_models_before_knew_the_samp
     assert np.mean([area["mine"] for area in areas]) > 0.65  # theory's .5 would accuse every one of them
 
 
-def test_without_models_before_unlearning_there_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_without_models_before_unlearning_there_is_a_sentence(workdir):
     cases.world("logits")
     shutil.rmtree("logits/original")
     (rows,) = (cases.run(cases.planned(attacks=("update",)), "mine")).values()

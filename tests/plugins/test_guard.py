@@ -42,10 +42,9 @@ def ask(error):
 
 
 @pytest.fixture
-def user_file(tmp_path, monkeypatch):
+def user_file(workdir):
     """The file, and what it defines."""
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "mine.py"
+    path = workdir / "mine.py"
     path.write_text(FILE)
     scope = {}
     exec(compile(FILE, str(path), "exec"), scope)

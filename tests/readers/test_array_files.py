@@ -255,12 +255,11 @@ def run(words):
 
 
 @pytest.fixture
-def logits(tmp_path, monkeypatch):
+def logits(workdir):
     """Files of logits of 80 samples in the working directory."""
-    monkeypatch.chdir(tmp_path)
     arrays = {name: RNG(i).normal(size=(80, 5)) for i, name in enumerate("ab")}
     arrays |= {"r": RNG(2).normal(size=(3, 80, 5)), "y": np.arange(80) % 5, "h": np.arange(80) >= 50}
-    cases.save(tmp_path, **arrays)
+    cases.save(workdir, **arrays)
     return arrays
 
 

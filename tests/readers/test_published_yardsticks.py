@@ -14,10 +14,9 @@ import reader_cases as cases
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(workdir, monkeypatch):
     """Runs the command beside logs of three models; what it ends with."""
-    cases.tree(tmp_path, steps=(10,))
-    monkeypatch.chdir(tmp_path)
+    cases.tree(workdir, steps=(10,))
     monkeypatch.setattr(subprocess, "Popen", None)  # nothing is started
 
     def of(*arguments):

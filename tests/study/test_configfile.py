@@ -20,8 +20,7 @@ from unlearning_audit.study.messages import StudyError
         (b"a: [{b: 1, b: 1}]\n", "b: is given twice, in line 1"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_study_is_named(tmp_path, monkeypatch, content, expected):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_that_is_no_study_is_named(workdir, content, expected):
     path = Path("mine.yaml")
     path.write_bytes(content)
     with pytest.raises(StudyError) as caught:

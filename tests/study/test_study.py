@@ -124,8 +124,7 @@ def test_the_control_draws_other_models_than_retraining():
 # ---------------------------------------------------------------- files and the command line
 
 
-def test_later_files_override_earlier_ones(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_later_files_override_earlier_ones(workdir):
     Path("small.yaml").write_text(SMALL)
     Path("more.yaml").write_text("seed: 7\ndefaults: {recipe: {epochs: 5}}\n")
     config, origin = reading.load(["small.yaml", "more.yaml"])
@@ -179,8 +178,7 @@ def test_the_command_line_has_types_and_is_blamed():
     assert "--config" not in sentence(changed(("seed", "x")), changes={"batch": 3})
 
 
-def test_a_column_that_the_file_lacks_is_named_with_its_field_before_anything_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_column_that_the_file_lacks_is_named_with_its_field_before_anything_runs(workdir):
     Path("mine.csv").write_text("age,outcome\n1,yes\n2,no\n", encoding="utf-8")
     table = "{name: table, path: mine.csv, label: LABEL, test_size: 1}"
     one = [("scenarios/noisy", ""), ("scenarios/size", ""), ("tables", ""), ("figures", "")]

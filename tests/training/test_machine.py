@@ -97,13 +97,12 @@ def test_a_device_on_which_nothing_was_tested_is_refused(monkeypatch, device):
 
 
 @pytest.fixture
-def machine(tmp_path, monkeypatch):
+def machine(workdir):
     """A folder of claims of its own, and a function that starts a process there, on as many GPUs as ``dev/`` shows."""
-    monkeypatch.chdir(tmp_path)
     started = []
 
     def start(code: str, *arguments: str, **variables: str) -> subprocess.Popen:
-        environment = {**os.environ, "PYTHONPATH": str(source.SCRIPTS), "TMPDIR": str(tmp_path), **variables}
+        environment = {**os.environ, "PYTHONPATH": str(source.SCRIPTS), "TMPDIR": str(workdir), **variables}
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         command = [sys.executable, "-c", code, *arguments]
         started.append(subprocess.Popen(command, env=environment, text=True, **pipes))

@@ -70,13 +70,12 @@ def process() -> Iterator[ProcessPoolExecutor]:
 
 
 @pytest.fixture
-def tried(tmp_path, monkeypatch, process):
+def tried(workdir, process):
     """Tries a model file of the given parts."""
-    monkeypatch.chdir(tmp_path)
 
     def tried(**parts: str) -> str:
         Path("mine.py").write_text(FILE.format(**{**WHOLE, **parts}))
-        return process.submit(attempt, tmp_path).result()
+        return process.submit(attempt, workdir).result()
 
     return tried
 
