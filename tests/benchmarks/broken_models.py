@@ -6,7 +6,6 @@ Logits of known truth go through the accuracies of models and the decision as im
 by which every label leads; the audited ones have that of their kind or less.
 """
 
-import argparse
 import sys
 from dataclasses import replace
 from itertools import product
@@ -22,7 +21,7 @@ from unlearning_audit.comparisons import distances  # noqa: E402
 from unlearning_audit.metrics import accuracy  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
-from common import markdown  # noqa: E402
+from common import command_line, markdown  # noqa: E402
 from verdict_worlds import CLASSES, evaluation  # noqa: E402
 
 MARGINS, SAMPLES = Margins().model_dump(), 240
@@ -80,10 +79,7 @@ def shares(skill: str, audited: int, retrained: int, *, audits: int, lost: float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--audits", type=int, default=1000)
-    parser.add_argument("--to", type=Path, default=ROOT / "resources" / "measured" / "verdicts")
-    options = parser.parse_args()
+    options = command_line(__doc__, audits=1000, to=ROOT / "resources" / "measured" / "verdicts")
     lines = []
     for skill, size in product(SKILLS, ((1, 3), (1, 10), (3, 3))):
         alike = shares(skill, *size, audits=options.audits)

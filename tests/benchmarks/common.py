@@ -1,10 +1,21 @@
-"""What benchmarks share: ways that take turns, so that a busy machine slows all alike, and tables for readers."""
+"""What benchmarks share: options, ways that take turns, so that a busy machine slows all alike, and readers' tables."""
 
+import argparse
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
+
+
+def command_line(description: str | None, **defaults: object) -> argparse.Namespace:
+    """Return the options of a program by their ``defaults``, of whose types they are; of a list, one or more."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in defaults.items():
+        several = isinstance(value, list)
+        kind = type(value[0] if several else value)
+        parser.add_argument(f"--{name}", type=kind, nargs="+" if several else None, default=value)
+    return parser.parse_args()
 
 
 def clocked(way: Callable[..., object], *arguments: object, clock: Callable[[], float] = time.process_time) -> float:

@@ -7,12 +7,7 @@ cross entropy; of the language model, the class of transformers with its own los
 number of units, have 64 inputs and two hidden layers. Prints milliseconds of one model's step, creation included.
 """
 
-import argparse
-import sys
 from functools import partial
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import numpy as np
 import torch
@@ -22,7 +17,7 @@ from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
-from common import by_turns, clocked, told
+from common import by_turns, clocked, command_line, told
 
 RECIPE = Recipe(lr=0.05, momentum=0.9, weight_decay=5e-4, batch_size=64, epochs=1)
 TEXT = {"vocabulary": 512, "layers": 2, "width": 64, "heads": 2}
@@ -71,11 +66,7 @@ def in_a_stack(build, x: np.ndarray, y: np.ndarray, models: int, backend: str) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--models", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--networks", nargs="+", default=["mlp_64", "mlp_512", *NETWORKS])
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, repeats=5, models=[1, 8], networks=["mlp_64", "mlp_512", *NETWORKS])
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
     for network in arguments.networks:

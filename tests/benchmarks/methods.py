@@ -13,13 +13,10 @@ for one model and the ratio of theirs to ours, as the median over repeats with t
 import argparse
 import io
 import logging
-import sys
 import warnings
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import numpy as np
 import torch

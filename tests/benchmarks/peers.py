@@ -22,8 +22,6 @@ import time
 import types
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-
 import numpy as np
 
 CLASSES, A, GAMMA = 10, 0.3, 2.0

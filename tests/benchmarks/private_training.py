@@ -7,15 +7,10 @@ Opacus and here, and the largest difference of any weight in double precision. W
 steps, counts, so a card needs more epochs.
 """
 
-import argparse
 import copy
-import sys
 import time
 import warnings
 from functools import partial
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 import torch
@@ -30,7 +25,7 @@ from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
-from common import by_turns, clocked, told
+from common import by_turns, clocked, command_line, told
 
 NOISE = 1.0
 
@@ -69,12 +64,7 @@ def here(stack: ModelStack, rows: Rows) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--models", nargs="+", default=[*CASES], choices=CASES)
-    parser.add_argument("--device", default="cpu")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, runs=3, epochs=2, models=[*CASES], device="cpu")
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", "Full backward hook is firing")
     recipe = Recipe(optimiser="rmsprop", lr=0.01, batch_size=256, epochs=arguments.epochs, dp={"epsilon": 50})

@@ -17,14 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from unlearning_audit.evaluation.arrays import Data, Logits, Membership  # noqa: E402 (found through the line above)
-from unlearning_audit.plugins import registry  # noqa: E402
-from unlearning_audit.protocols import ruli  # noqa: E402
-from unlearning_audit.store.files import checksum, write_spec  # noqa: E402
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.plugins import registry
+from unlearning_audit.protocols import ruli
+from unlearning_audit.store.files import checksum, write_spec
 
 POPULATIONS = ("originals", "unlearned", "retrained")
 #: Blocks of three models in a file, as a study has by default, and blocks of audited models.

@@ -19,11 +19,8 @@ else runs on the machine counts little: compare ``--network resnet20`` with ``ai
 import argparse
 import os
 import statistics
-import sys
 import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import numpy as np
 import torch

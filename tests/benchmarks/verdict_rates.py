@@ -1,9 +1,8 @@
 """How often verdicts, shares, ranks, intervals and predictions are wrong, by simulated audits whose truth is known.
 
-Run: PYTHONPATH=scripts:tests/helpers python tests/benchmarks/verdict_rates.py [--audits N] [--to FOLDER]
+Run: PYTHONPATH=tests/helpers python tests/benchmarks/verdict_rates.py [--audits N] [--to FOLDER]
 """
 
-import argparse
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from unlearning_audit.stats import Estimate, decide, rank_sets, ratio, resolutio
 from unlearning_audit.stats.paired import Distances
 
 from audit_worlds import World
-from common import markdown
+from common import command_line, markdown
 
 #: True distances in standard errors of one method: four that are retraining, two at the margin (near and far), one half
 #: way between, and none.
@@ -135,10 +134,7 @@ def write_tables(to: Path, rows: list[dict], audits: int) -> None:
 
 def main() -> None:
     """Print the table and keep it in a folder; shapes that the folder has with as many audits are not run again."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--audits", type=int, default=2000)
-    parser.add_argument("--to", type=Path, default=Path("resources/measured/verdicts"))
-    options = parser.parse_args()
+    options = command_line(__doc__, audits=2000, to=Path("resources/measured/verdicts"))
     stored, rows, start = {}, [], time.perf_counter()
     if (options.to / "rates.csv").exists():
         table = pd.read_csv(options.to / "rates.csv", dtype=str, keep_default_na=False).to_dict("records")

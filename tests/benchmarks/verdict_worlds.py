@@ -9,7 +9,6 @@ the seeds that are missing, a few of each world in turn, so remove the tables af
 Forecasts and shares closed, which no verdict rests on, are left out.
 """
 
-import argparse
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,7 +28,7 @@ from unlearning_audit.evaluation.shadow import Shadow  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
 from attack_cases import run  # noqa: E402
-from common import markdown  # noqa: E402
+from common import command_line, markdown  # noqa: E402
 from folder_cases import parts as effects  # noqa: E402
 from held_answers import Held  # noqa: E402
 from swap_games import layout  # noqa: E402
@@ -221,11 +220,7 @@ def counts(name: str, audited: int, retrained: int, seed: int) -> dict[str, int]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--audits", type=int, default=2000)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--to", type=Path, default=ROOT / "resources" / "measured" / "verdicts")
-    options = parser.parse_args()
+    options = command_line(__doc__, audits=2000, only="", to=ROOT / "resources" / "measured" / "verdicts")
     for name in ("requirements", "resolution_rows"):
         setattr(planning, name, lambda *_: [])
     distances.beside_none = lambda *_: None
