@@ -9,11 +9,6 @@ from unlearning_audit.evaluation.shadow import Shadow
 from attack_cases import logits_of, run
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(31)
-
-
 def gaussian(pool, mask, spread):
     """Centre and spread of each sample, by loops."""
     columns = [of_sample[at] for of_sample, at in zip(pool.T, mask.T, strict=True)]

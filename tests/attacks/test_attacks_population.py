@@ -13,11 +13,6 @@ D = 1.5
 N = (20, 500)
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(23)
-
-
 @pytest.fixture(scope="module")
 def game():
     """A reference and audited phi, all drawn from N(D, 1) for members and N(0, 1) for non-members."""

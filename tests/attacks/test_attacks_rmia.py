@@ -9,11 +9,6 @@ from unlearning_audit.evaluation.shadow import Shadow
 from attack_cases import logits_of, run
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(37)
-
-
 def logit(p):
     return np.log(p) - np.log1p(-p)
 

@@ -11,11 +11,6 @@ from unlearning_audit.evaluation.shadow import Shadow
 from attack_cases import logits_of, shadow_of
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(11)
-
-
 @pytest.mark.parametrize(
     "logits", [[0.5, -1.0, 2.0], [0.0, 0.0], [30.0, -3.0, 0.1], [300.0, 0.0, 299.0, -200.0], [1e4, 0.0, 0.0]]
 )
