@@ -4,17 +4,15 @@ import numpy as np
 from unlearning_audit.evaluation.arrays import Logits, Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.signal_files import Relearned
-from unlearning_audit.protocols import swap
 
-from ruli_cases import data
+from ruli_cases import data, swapped_pairs
 
 STEPS = np.array([0, 1, 2, 4, 8])
 
 
 def members() -> Membership:
     """Two swapped pairs of three models a split."""
-    options = swap.Options(alpha=0.25, pairs=2, models_per_split=3, shadow_models_per_split=0)
-    return Membership.concatenate([swap.draw(block, "pairs", data(), options, 1) for block in range(2)])
+    return Membership.concatenate(swapped_pairs(shadows=0))
 
 
 def store(path, member, chance, seed=0, shift=0.0):

@@ -30,9 +30,9 @@ def memberships(options: ruli.Options, selection: Selection | None = None, seed:
     ]
 
 
-def swapped_pairs(pairs: int = 2, models: int = 3) -> list[Membership]:
+def swapped_pairs(pairs: int = 2, models: int = 3, shadows: int = 1) -> list[Membership]:
     """Target and shadow models of so many swapped pairs, a batch each."""
-    options = swap.Options(alpha=0.25, pairs=pairs, models_per_split=models)
+    options = swap.Options(alpha=0.25, pairs=pairs, models_per_split=models, shadow_models_per_split=shadows)
     return [swap.draw(block, "pairs", data(), options, 1) for block in range(pairs)]
 
 

@@ -13,10 +13,9 @@ from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Memb
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.signal_files import Features, samples_for_features
 from unlearning_audit.metrics import representation
-from unlearning_audit.protocols import swap
 from unlearning_audit.store.files import NoAnswerError, write_failure
 
-from ruli_cases import data
+from ruli_cases import data, swapped_pairs
 
 WIDTH, CORRELATION = 8, 0.7
 SIGN = np.where(data().y == 1, 1.0, -1.0)
@@ -25,8 +24,7 @@ SIGN = np.where(data().y == 1, 1.0, -1.0)
 @pytest.fixture(scope="module")
 def member():
     """Five swapped pairs of two models a split."""
-    options = swap.Options(alpha=0.25, pairs=5, models_per_split=2, shadow_models_per_split=0)
-    return Membership.concatenate([swap.draw(block, "pairs", data(), options, 1) for block in range(5)])
+    return Membership.concatenate(swapped_pairs(pairs=5, models=2, shadows=0))
 
 
 class World:

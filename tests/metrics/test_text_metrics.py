@@ -362,11 +362,10 @@ def test_the_interval_of_a_harmonic_mean_covers_when_samples_and_models_vary():
     """Three terms on 60 samples and 6 models; the truth is that of models whose means are the terms'."""
     rng, inside, studies, mean = np.random.default_rng(5), 0, 150, np.array([0.6, 0.4, 0.7])
     truth = 3 / (1 / mean).sum()
-    groups = {"split": np.zeros(6, int), "block": np.zeros(6, int)}
     for _ in range(studies):
         shared = rng.uniform(-0.2, 0.2, (3, 1, 60))
         value = mean[:, None, None] + shared + rng.uniform(-0.05, 0.05, (3, 6, 1)) + rng.uniform(-0.1, 0.1, (3, 6, 60))
         parts = [levels.per_model(value=values, weight=np.ones((6, 60))) for values in value]
-        interval = levels.mean(utility.harmonic(parts), **groups, n=60, bounds=(0, 1))
+        interval = levels.mean(utility.harmonic(parts), **groups(6), n=60, bounds=(0, 1))
         inside += interval.low <= truth <= interval.high
     assert at_least(0.95, studies) <= inside / studies <= at_most(0.95, studies)

@@ -42,10 +42,6 @@ def population(rng, easy, before, *, models, trace) -> SimpleNamespace:
     return evaluation_of(score, member)
 
 
-def effects(evaluation):
-    return swap.effects(evaluation)
-
-
 def audit(seed, *, trace, models=3):
     """p-value and distance of models with a ``trace`` against retrained ones, and the areas under the ROC curve."""
     rng = np.random.default_rng(seed)
@@ -55,7 +51,7 @@ def audit(seed, *, trace, models=3):
         name: population(rng, easy, before, models=models, trace=left)
         for name, left in (("mine", trace), ("retrain", 0.0), ("retrain_control", 0.0))
     }
-    parts = {name: effects(evaluation) for name, evaluation in populations.items()}
+    parts = {name: swap.effects(evaluation) for name, evaluation in populations.items()}
     rows = verdicts.compare(parts, {}, margins=MARGINS, draws=20, seed=seed).distances
     (row,) = [row for row in rows if row["method"] == "mine"]
     return row, {name: parts[name]["update_auc"].value.mean() for name in parts}
@@ -78,7 +74,7 @@ def test_scores_that_separate_all_samples_read_the_ends_of_what_can_be_read():
     member = population(np.random.default_rng(0), np.zeros(FORGET + HELDOUT), 0, models=2, trace=0).membership
     for sign, end in ((1, "highest"), (-1, "lowest")):
         evaluation = evaluation_of(np.where(member.forget, sign, 0.0), member)
-        part = effects(evaluation)["update_auc"]
+        part = swap.effects(evaluation)["update_auc"]
         np.testing.assert_array_equal(part.value, getattr(part.rule, end))
         (row,) = swap.update_rows(evaluation, member)
         assert (row.metric, row.attack, row.value) == ("update_auc", "update/both", getattr(part.rule, end))
