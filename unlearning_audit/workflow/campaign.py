@@ -113,11 +113,9 @@ class Campaign:
         winner = tuning.choice(rounds[-1])
         table = [_row(stage, trial, winner) for stage, tried in enumerate(rounds, 1) for trial in tried]
         tables.write_rows(trials, table, COLUMNS)
-        own = next(trial for trial in rounds[-1] if trial.number == 0)  # the study's own setting is in every round
         chosen = {
             "options": winner.options, "trial": winner.number, "trials": len(options_of),
             "distance": _rounded(winner.distance), "error": _rounded(winner.error),
-            "study_distance": _rounded(own.distance), "study_error": _rounded(own.error),
             "flatness": _rounded(tuning.flatness(rounds[0])), "pairs": len(self.pairs),
         }  # fmt: skip
         write_json(setting_file, chosen)
