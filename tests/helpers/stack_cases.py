@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from unlearning_audit.plugins import registry
+from unlearning_audit.training import lanes
 from unlearning_audit.training.fitting import Fit
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
@@ -122,6 +123,14 @@ def fit(stack: ModelStack, **changed) -> Fit:
     stack.model.train()
     passes = ((Stream(rows(stack.seeds)[1]),),)
     return Fit(stack, **({"optimiser": RECIPE, "epochs": 3, "purpose": "train", "passes": passes} | changed))
+
+
+def twins(build=conv, seeds=SEEDS, optimiser=RECIPE, **settings) -> tuple[ModelStack, ModelStack]:
+    """Two stacks of the same models, one after the ordinary fit and one after that on lanes."""
+    plain, laned = (fresh(build, seeds, **settings) for _ in range(2))
+    fit(plain, optimiser=optimiser).run()
+    lanes.run(fit(laned, optimiser=optimiser))
+    return plain, laned
 
 
 def short(name: str) -> dict:

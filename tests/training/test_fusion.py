@@ -3,9 +3,9 @@ tried everywhere; its kernels for cards where a card is."""
 
 import pytest
 import torch
-from unlearning_audit.training import fusion, lanes
+from unlearning_audit.training import fusion
 
-from stack_cases import GPU, KEPT, RECIPE, SEEDS, conv, fit, fresh, largest_gap, mlp, rows
+from stack_cases import GPU, KEPT, RECIPE, SEEDS, conv, fit, fresh, largest_gap, mlp, rows, twins
 
 #: 31 rows of each of eight models in batches of 8, three times.
 STEPS = 4 * 3 * len(SEEDS)
@@ -38,9 +38,7 @@ def compiled(monkeypatch):
 
 @pytest.mark.slow  # importing the compiler takes as long as the room
 def test_fused_layers_leave_what_the_others_leave(compiled):
-    plain, fused = (fresh(conv, backend="serial", dtype=torch.float64) for _ in range(2))
-    fit(plain).run()
-    lanes.run(fit(fused))
+    plain, fused = twins(conv, backend="serial", dtype=torch.float64)
     assert largest_gap(plain, fused) < 1e-12
     # One trace for all models, whose weights are inputs; one step more to try it; smaller batches go the ordinary way.
     assert compiled == {"traces": 1, "batches": KEPT // RECIPE.batch_size * 3 * len(SEEDS) + 1}
@@ -52,9 +50,7 @@ def test_where_the_compiler_fails_training_goes_on(compiled, monkeypatch, caplog
         raise RuntimeError("no compiler for this card\nwith advice for its makers")
 
     monkeypatch.setattr(torch, "compile", lambda *_, **__: refuse)
-    plain, fused = (fresh(conv, SEEDS, backend="serial", dtype=torch.float64) for _ in range(2))
-    fit(plain).run()
-    lanes.run(fit(fused))
+    plain, fused = twins(conv, backend="serial", dtype=torch.float64)
     assert largest_gap(plain, fused) < 1e-12
     assert caplog.messages == ["layers are not fused, for torch's compiler failed: no compiler for this card"]
 

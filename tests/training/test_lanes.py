@@ -10,7 +10,7 @@ from unlearning_audit.training.fitting import Fit
 
 from pretended_card import pretended
 from slow_cases import slow
-from stack_cases import RECIPE, SEEDS, conv, fit, fresh, home, largest_gap, mlp, same, trained, unlearned
+from stack_cases import RECIPE, SEEDS, conv, fit, fresh, home, largest_gap, mlp, same, trained, twins, unlearned
 
 
 @pytest.mark.parametrize(("at_once", "schedule"), [("1", "cosine"), *slow(("3", "one_cycle"))])
@@ -20,11 +20,9 @@ from stack_cases import RECIPE, SEEDS, conv, fit, fresh, home, largest_gap, mlp,
 )
 def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, augment, at_once, schedule):
     monkeypatch.setenv("UNLEARNING_IN_FLIGHT", at_once)
-    plain, laned = (fresh(build, backend=backend, dtype=torch.float64) for _ in range(2))
-    start = laned.copy()
     recipe = RECIPE.model_copy(update={"schedule": schedule, "augment": augment})
-    fit(plain, optimiser=recipe).run()
-    lanes.run(fit(laned, optimiser=recipe))
+    plain, laned = twins(build, optimiser=recipe, backend=backend, dtype=torch.float64)
+    start = fresh(build, backend=backend, dtype=torch.float64)
     assert largest_gap(plain, laned) < 1e-12 < 1e-3 < largest_gap(start, laned)
 
 
@@ -87,12 +85,10 @@ def test_lanes_that_do_not_fit_together_train_fewer_at_once(monkeypatch, limited
         self.room = self.most
         traffic.append(self)
 
-    plain, laned = (fresh(conv, backend="serial") for _ in range(2))
-    fit(plain).run()
     monkeypatch.setattr(lanes.Scheduler, "__init__", init)
     # In the midst of an epoch.
     sizes = limited(lambda lane: len(traffic[0].lanes) > limit and lane.steps == 2, lambda _: len(traffic[0].lanes))
-    lanes.run(fit(laned))
+    plain, laned = twins(conv, backend="serial")
     assert same(plain, laned)
     assert list(dict.fromkeys(sizes)) == [4, 2, 1]
 
@@ -113,10 +109,8 @@ def test_one_model_that_does_not_fit_is_the_machines_fault(limited, build, backe
     ids=["models", "samples"],
 )
 def test_a_group_or_a_batch_that_does_not_fit_is_divided(limited, models, backend, full, note, expected):
-    plain, laned = (fresh(mlp, SEEDS[:models], backend=backend, dtype=torch.float64) for _ in range(2))
-    fit(plain).run()
     sizes = limited(full, note)
-    lanes.run(fit(laned))
+    plain, laned = twins(mlp, SEEDS[:models], backend=backend, dtype=torch.float64)
     assert largest_gap(plain, laned) < 1e-12
     assert list(dict.fromkeys(sizes)) == expected
 
