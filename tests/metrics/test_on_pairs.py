@@ -24,8 +24,9 @@ from unlearning_audit.protocols import ruli as thirds
 from unlearning_audit.stats.readings import readings
 
 import metric_calls as call
+from attack_cases import logits_of
 from held_answers import Held
-from row_places import about
+from row_places import only
 from ruli_cases import SEEN, UNSEEN, Folder, data, retrained, trained
 from slow_cases import slow
 from swap_games import layout
@@ -48,13 +49,6 @@ def folder(tmp_path_factory):
     files.original = files.add("original", trained)
     files.retrained, files.control = files.add("retrained", retrained), files.add("control", retrained)
     return files
-
-
-def only_row(rows, metric, setting="", attack=""):
-    """The only row of a metric whose setting holds ``setting``; no pair's, if none is named."""
-    matches = [r for r in rows if (r.metric, r.attack) == (metric, attack) and setting in about(r)]
-    (row,) = [r for r in matches if "pair=" in setting or "pair=" not in about(r)]
-    return row
 
 
 def holds(row, value):
@@ -133,11 +127,11 @@ def test_retraining_reads_half_and_doing_nothing_what_was_learned(folder):
         for files in (folder.retrained, folder.original)
     )
     for attack, name in ruli_on_pairs.TESTS:
-        assert holds(only_row(retrain, f"{name}_auc", attack=attack), 0.5)
-        row = only_row(none, f"{name}_auc", attack=attack)
+        assert holds(only(retrain, f"{name}_auc", attack=attack), 0.5)
+        row = only(none, f"{name}_auc", attack=attack)
         # d = 3 and, but for noise in the references, no other spread than that of models
         assert row.value == pytest.approx(ndtr((SEEN - UNSEEN) / math.sqrt(2)), abs=0.02)
-        pairs = [only_row(none, f"{name}_auc", f"pair={b}", attack).value for b in range(PAIRS)]
+        pairs = [only(none, f"{name}_auc", f"pair={b}", attack).value for b in range(PAIRS)]
         assert np.mean(pairs) == pytest.approx(row.value, abs=1e-12)
 
 
@@ -231,11 +225,6 @@ def test_what_is_missing_is_said(some, name, value, note):
     assert results["forgetting_quality"].value >= 0.5, "the others are there"
 
 
-def logits(phi: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Of two classes, with this logit-scaled confidence in the labels ``y``, both [models, samples]."""
-    return np.where(np.eye(2)[y] > 0, phi[..., None], 0.0)
-
-
 def evaluation(*, control=True, test=True, method="own"):
     """A shadow model, then one pair: two models forget samples 0 to 3, two 4 to 7; 8 and 9 are kept, 10 to 13 tested.
 
@@ -254,7 +243,8 @@ def evaluation(*, control=True, test=True, method="own"):
     retrain[1:3, 4] = retrain[3:, 0] = 1  # what a split of the other side says of one sample
     second[:, [0, 4]] = 7
     unlearned[1:3, 8], unlearned[:, 10:12], retrain[:, 10] = -5, -5, -5
-    arrays = {"own": logits(unlearned, y), "retrain": logits(retrain, y), "control": logits(second, y)}
+    populations = {"own": unlearned, "retrain": retrain, "control": second}
+    arrays = {name: logits_of(of, y, classes=2) for name, of in populations.items()}
     return SimpleNamespace(
         membership=member, labels=y, unlearned_files=[method], retrained_files=["retrain"],
         control_files=["control"] if control else None, arrays=arrays, outputs=lambda files: Held(arrays[files[0]]),
@@ -352,7 +342,7 @@ def test_a_gap_is_that_of_its_own_pair(folder):
     odd = folder.add("odd", lambda m: np.where(m.retain | (m.forget & (m.block % 2 == 1)[:, None]), 40.0, UNSEEN))
     rows = call.rows(accuracy_on_pairs, folder.evaluation(folder.original, odd, folder.retrained), SETTINGS)
     for block in range(PAIRS):
-        row = only_row(rows, "accuracy_gap", f"pair={block};role=forget")
+        row = only(rows, "accuracy_gap", f"pair={block};role=forget")
         assert holds(row, -0.5 if block % 2 else 0.0)
         assert row.value == pytest.approx(-0.5 if block % 2 else 0.0, abs=0.12)
 
@@ -368,10 +358,10 @@ def test_a_split_counts_once_by_the_median_of_its_models():
     evaluation = SimpleNamespace(membership=member, gradients=(np.tile(iota[:, None], (1, 9)), iota / 4))
     rows = call.rows(efficacy_on_pairs, evaluation, SETTINGS)
     for block in range(PAIRS):
-        row = only_row(rows, "efficacy_median", f"pair={block}")
+        row = only(rows, "efficacy_median", f"pair={block}")
         assert (row.value, row.n) == (pytest.approx(block + 1), 2)
-        assert only_row(rows, "efficacy_upper_bound_median", f"pair={block}").value == pytest.approx(4 * (block + 1))
-    row = only_row(rows, "efficacy_median")
+        assert only(rows, "efficacy_upper_bound_median", f"pair={block}").value == pytest.approx(4 * (block + 1))
+    row = only(rows, "efficacy_median")
     assert (row.value, row.ci_low, row.ci_high) == pytest.approx((2.5, 1, 4))
     assert row.n == 2 * PAIRS
     assert {row.model for row in rows} == {None}
