@@ -109,7 +109,7 @@ class Line:
         """Return where ``end`` (share, low or high) lies on a ruler, in per cent of its length.
 
         Without an interval, low and high lie where the share does. A value outside the ruler, which reaches from 0 to
-        `REACH`, lies at its end.
+        `REACH`, lies at its end. NaN if the share is undefined.
         """
         value = getattr(self, end)
         value = self.share if math.isnan(value) else value
@@ -188,8 +188,8 @@ class Answer:
 
     @property
     def lines(self) -> list[Line]:
-        """The lines of methods that are no references, from the best to the worst state; lines of equal state by
-        distance from retraining."""
+        """The lines of methods that are no references, by state in the order of `words.STATES`, from like retraining to
+        open verdicts; lines of equal state by distance from retraining, |1 − share|, an unknown one last."""
         lines = [line for line in self.squares.values() if not line.reference]
         distance_of = {line.method: math.inf if math.isnan(line.share) else abs(1 - line.share) for line in lines}
         return sorted(lines, key=lambda line: (words.STATES.index(line.state), distance_of[line.method]))

@@ -180,7 +180,7 @@ def _changes(stage: str, old: Path, new: Path) -> str:
 
 def _origins(spec: Path) -> dict[str, Path]:
     """Return stage → file ``spec.json`` of the first job of that stage among the jobs that made the inputs of a job.
-    ``spec``: the file of the latter, which lists its inputs."""
+    ``spec``: the file of the latter, which lists its inputs; {} if it lists none."""
     paths = [Path(path) for path in read_json(spec).get("inputs", [])]
     # A path ends in stage/name/file. In reversed order, the first job of a stage overwrites the others.
     jobs = {path.parts[-3]: path.parts[-2] for path in reversed(paths) if len(path.parts) > 2}
@@ -207,7 +207,8 @@ def differences(old: object, new: object) -> dict[str, str]:
 
 
 def flat(tree: object, path: str = "") -> dict[str, object]:
-    """Return nested settings as a flat mapping: {"recipe": {"lr": 0.1}} as {"recipe.lr": 0.1}.
+    """Return nested settings as a flat mapping: {"recipe": {"lr": 0.1}} as {"recipe.lr": 0.1}. An empty mapping has no
+    entry.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ class Judged:
 
         The assumption is how much retrained models vary, if the study states it. If the study states nothing, the
         result is the distance from the one retrained model, and how much retrained models would have to vary for such a
-        distance to arise by chance.
+        distance to arise by chance. "" also without a verdict.
         """
         verdict, measured = self.verdicts.get(method), self.main_distance(method)
         clause = sensitivity.condition(verdict["note"]) if verdict else ""
@@ -299,8 +299,9 @@ def share(row: dict[str, Any]) -> str:
 
 
 def loss(judged: Judged, method: str) -> str:
-    """Return a method's largest loss of utility that is significant and larger than its margin, such as "−5 points of
-    retain accuracy" or "× 1.4 retain perplexity"; "" if there is none, and for references (none, retrain, …)."""
+    """Return a method's largest loss of utility whose interval lies above 0 and which exceeds its margin, such as
+    "−5 points of retain accuracy" or "× 1.4 retain perplexity"; "" if there is none, and for references (none, retrain,
+    …)."""
     losses = [row for name, row in judged.by_metric(method).items() if name in words.UTILITY]
     # "Not at most" instead of "larger" is also true of a margin that is NaN.
     beyond = [row for row in losses if row["ci_low"] > 0 and not row["distance"] <= row["margin_near"]]
@@ -328,7 +329,8 @@ def rank(row: dict[str, Any]) -> str:
 
 
 def probability(p: float) -> str:
-    """Return a p-value as text: "p = 0.003", "p < 10⁻⁴" if it is smaller than can be resolved, or "not tested" for NaN.
+    """Return a p-value as text: "p = 0.003", "p < 10⁻⁴" if it is at most `decide.LEAST_P`, the least that can be
+    resolved, or "not tested" for NaN.
 
     A p-value has two digits, or as many as show whether it lies below or above α.
     """

@@ -122,8 +122,8 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
     """Return (attack, access to the models that it had), sorted, and sentences on attacks and metrics that could not
     run, with reasons, each sentence once.
 
-    A score from result files (a metric "auc_…") counts as an attack. If no attack ran besides such scores, further
-    sentences name the attacks that need logits and the metrics that need weights.
+    A score from result files (a metric "auc_…") counts as an attack. If attacks ran, and all of them are such scores,
+    further sentences name the attacks that need logits, besides those of the scores, and the metrics that need weights.
     """
     access_of: dict[str, str] = {}
     impossible: list[str] = []
@@ -132,6 +132,7 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
             name, _, form = row.attack.partition("/")  # such as "kde/trained": by shadow models as trained
             if row.metric.startswith("auc_"):
                 score = row.metric.removeprefix("auc_")
+                # The first pattern that fits; the last one, "", fits any score.
                 access_of[score] = next(access for pattern, access in ACCESS if re.search(pattern, score))
             elif name and math.isnan(row.value) and row.note:
                 impossible.append(f"{row.attack}: {row.note}")

@@ -128,7 +128,7 @@ class Numbers:
         return self._rows.get(_key_of(case), [])
 
     def of_metric(self, case: dict[str, Any], metric: str) -> list[Row]:
-        """Return the rows of a case for one metric."""
+        """Return the rows of a case for one metric; [] if it has none."""
         return self._of_metric.get((_key_of(case), metric), [])
 
     def failure(self, case: dict[str, Any]) -> str:
@@ -145,12 +145,13 @@ class Numbers:
         return words.DAMAGED.word if whole.kind == "diverged" else words.FAILED
 
     def failures(self, case: dict[str, Any]) -> list[Failure]:
-        """Return everything that failed in a case: its model or method, models that diverged, attacks and metrics."""
+        """Return everything that failed in a case, [] if nothing did: its model or method, models that diverged,
+        attacks and metrics."""
         return self._failures.get(_key_of(case), [])
 
     def noted(self, case: dict[str, Any], what: str) -> list[str]:
         """Return the sentences noted on a case under ``what``: "doubt", on what is implausible about its models, or
-        "remark", on what readers of result files must know without doubting the case."""
+        "remark", on what readers of result files must know without doubting the case. [] if there are none."""
         return [row.note for row in self.of_metric(case, what)]
 
     def unchanged(self, case: dict[str, Any]) -> bool:

@@ -49,6 +49,7 @@ def preferred_attacks() -> tuple[str, ...]:
 def quantities() -> dict[str, Quantity]:
     """Return name → quantity for every quantity that a metric declares: a metric of the library, or one to which the
     study gives a name."""
+    # None and "": a metric of the library under its own name.
     declared = [quantity for name in registry.names("metrics") for quantity in registry.quantities(name, None, "")]
     for alias, (name, file) in _aliases.items():
         declared += registry.quantities(name, file, alias)
@@ -92,7 +93,7 @@ def ideal(metric: str) -> float | None:
 
 
 def ordered(methods: Iterable[str]) -> list[str]:
-    """Sort methods: none first, the retrained models last, the others in the given order."""
+    """Sort methods: none first, retrain and then retrain_control last, the others in the given order."""
     rank = {"none": -1, "retrain": 1, "retrain_control": 2}
     return sorted(methods, key=lambda name: rank.get(name, 0))
 

@@ -46,10 +46,10 @@ def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, 
     """Predict, before a study runs, what each of its comparisons costs and which distances it can detect.
 
     A prediction scales the intervals of a pilot: the largest comparison on record with the same data, model, recipe and
-    protocol. Returns one record for each comparison and each metric on which its verdicts rest: scenario, setting,
-    seconds, metric, the fields `FORETOLD`, and basis (the size of the pilot, or "done" for a comparison that has been
-    run, and so has its own numbers). A comparison without a pilot has one record, without a metric. A comparison of
-    imported models has none.
+    protocol. Returns one record for each comparison and each metric on which verdicts of the pilot rest: scenario,
+    setting, seconds, metric, the fields `FORETOLD`, and basis (the size of the pilot, or "done" for a comparison that
+    has been run, and so has its own numbers). A comparison without a pilot has one record, of scenario, setting and
+    seconds. A comparison of imported models has none.
 
     Parameters
     ----------

@@ -13,8 +13,8 @@ Attacks = dict[tuple[str, str], tuple[str, str, str]]
 
 
 def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
-    """Draw two panels for each scenario, the accuracy and the TPR of attacks, with a row for each method and a mark for
-    each attack.
+    """Draw two panels for each scenario, the accuracy and the TPR of attacks, with a line at chance, a row for each
+    method and a mark for each attack.
 
     A method without a number has a reason in its row. The figure's label counts, for each of the first two attacks, the
     methods for which the whole interval of the accuracy lies above chance.

@@ -91,8 +91,8 @@ def _row(axis: "style.Axes", row: int, values: list[float], colour: str, *, dash
     """Draw the density of ``values`` over a logarithmic scale in row ``row``, with a tick for each value below the
     density and a dot at the median; return the least and the largest position at which the density was computed.
 
-    Values that are 0 or infinite are counted beside the density. If no value is positive and finite, a sentence is
-    written and [] is returned. A ``dashed`` density has an outline only, without ticks, dot and sentences.
+    Values that are not positive and finite are counted beside the density. If no value is positive and finite, a
+    sentence is written and [] is returned. A ``dashed`` density has an outline only, without ticks, dot and sentences.
     """
     positive = [value for value in values if 0 < value < math.inf]
     if not positive:

@@ -71,7 +71,7 @@ def _row(
     metric. The marks lie one below the other. A value outside the panel is an arrow at the panel's edge.
 
     A mark is hollow if the distance is not significant. Without any share, the row has the word for the method's
-    verdict if the verdict is open or the method failed, else "no share".
+    verdict if the scenario could not be judged (`decide.STATES`) or the method failed, else "no share".
 
     Parameters
     ----------

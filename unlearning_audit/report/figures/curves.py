@@ -50,6 +50,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             axis.set_title(naming.method(name))
             if not any(curves[where, name] for where in places):
                 style.nothing(axis, "no curve")
+        # 16 points above the top left corner of the first panel.
         style.note(panels[0], f"unlearned, or {question}", (0, 1), (0, 16), style.INK, size=8, annotation_clip=False)
     figure.supxlabel("FPR", fontsize=7.5)
     figure.supylabel("TPR", fontsize=7.5)

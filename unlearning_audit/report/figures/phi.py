@@ -77,6 +77,7 @@ def values(files: dict[str, Any]) -> Pair:
     NoAnswerError
         If a model failed or diverged.
     """
+    # []: logits before unlearning are not needed.
     audited = Evaluation(files["data"], files["splits"], [], files["unlearned"]).audited
     phi, membership = audited.phi(), audited.membership  # [models, samples]
     return phi[membership.forget], phi[membership.heldout]

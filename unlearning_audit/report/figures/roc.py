@@ -112,6 +112,7 @@ def curves(files: dict[str, Any]) -> list[Curve]:
     files
         The paths of data, splits and scores of the case.
     """
+    # [], []: no logits before and after unlearning, because scores suffice.
     case = Evaluation(files["data"], files["splits"], [], [], scores_file=files["scores"])
     target = case.membership[case.target]
     # (attack, form) → (scores, decisions); a curve needs no decisions.

@@ -13,7 +13,7 @@ def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
     equal samples; ``pairs``: the number of pairs of equal training and test samples; both are 0 if the spec has none.
     Further counts are summed over the splits of all batches of models: ``forgotten`` and ``heldout`` samples, forgotten
     ones with a copy among the retained or the held-out ones (``forgotten_kept``, ``forgotten_heldout``), and held-out
-    ones with a copy among the training samples (``heldout_trained``).
+    ones with a copy among the training samples (``heldout_trained``). A row lacks those of them that no spec has.
 
     Parameters
     ----------

@@ -43,8 +43,8 @@ def build(answers: list[Answer], cases: list[dict[str, Any]], command: str) -> d
 
 
 def _square(judged: Judged, line: Line) -> dict[str, Any]:
-    """Return the details of one square, a method in a scenario and setting: its verdict, ranks, distances, losses of
-    utility and cost. A part without a value is "" or empty."""
+    """Return the details of one square, a method in a scenario and setting: its verdict, ranks, distances, utility
+    compared with retraining, and cost. A part without a value is "" or empty."""
     method = line.method
     row, gaps, seconds = judged.verdicts.get(method), judged.by_metric(method), judged.spent.get(method, math.nan)
     ranks = [row for row in judged.ranks if row["method"] == method]
@@ -63,8 +63,8 @@ def _square(judged: Judged, line: Line) -> dict[str, Any]:
 
 
 def _reference(row: dict[str, Any]) -> str:
-    """Return a sentence on the verdict of a reference (none, retrain or the control): why the verdict is open, or its
-    state and p-value. ``row``: its row of verdicts.csv."""
+    """Return a sentence on the verdict of a reference (none, retrain or the control): the note if the verdict is open,
+    if the method failed or if there is no distance, else its state and p-value. ``row``: its row of verdicts.csv."""
     if row["verdict"] in (decide.FAILED, decide.INCONCLUSIVE, *decide.STATES) or math.isnan(row["distance"]):
         return str(row["note"])
     return f"{words.state(row['verdict']).word}, {decisions.probability(row['p_holm'])}"

@@ -96,7 +96,8 @@ def _first_screen(
     numbers: Numbers, judgements: Decisions, order: dict[str, Any], ledger: list[dict[str, Any]], found: dict[Any, Any]
 ) -> dict[str, Any]:
     """Return what the template shows at the top of the page: the answer in one scenario and setting, the matrix of
-    verdicts, the sentences above it, what would decide open verdicts, and the compressed details of the squares.
+    verdicts, the sentences above it, what would decide open verdicts, and the compressed details of the squares. If no
+    scenario has methods besides references, ``answer`` and ``pictured`` are None, and ``times`` is {}.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def about(plugin: str, file: str | None) -> str:
     """Return the first line of the docstring of a method's file: the user's ``file``, or that of the library's
     ``plugin``.
 
-    "" for imported methods, which have no file, and for a file that does not exist.
+    "" for imported methods, which have no file, and for a file that does not exist or has no docstring.
     """
     if not file and plugin not in registry.names("methods"):
         return ""
@@ -154,12 +155,12 @@ def paragraphs(text: str) -> list[str]:
 
 
 def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return for a table the settings that all scenarios share, and the settings that differ between scenarios, with
-    their value in each.
+    """Return for a table the settings that all ``scenarios`` share, each as (name, value), the ``labels`` of the
+    scenarios, and the settings that ``differ`` between scenarios, each as (name, its value in each scenario).
 
     The options of methods and attacks are settings, and so are the lists of their names. An option differs only if two
     scenarios that use the method or attack have different values; in scenarios that do not use it, its value is "". Any
-    other setting that a scenario lacks is "—".
+    other setting that a scenario lacks, or that is None or [] there, is "—".
     """
     flat = []  # for each scenario, dotted name → value as text
     for scenario in scenarios:

@@ -39,7 +39,8 @@ Found = dict[tuple[str, str], records.Exposed]
 
 
 def read(path: str) -> Found:
-    """Read the recognised records of every method from the file ``records.csv`` of a study."""
+    """Return (method, "scenario|setting") → how many of its records are recognised, and the most exposed of them, from
+    the file ``records.csv`` of a study."""
     by_place = records.summaries(records.read(path, records.UNION)).items()
     return {(method, "|".join(place)): found for place, methods in by_place for method, found in methods.items()}
 
@@ -56,8 +57,9 @@ def card(record: dict[str, Any]) -> Card:
     """Return the card of one record: its content (picture, tokens or text), and words with its sample, label, person,
     score and p-value.
 
-    An unknown label, person or p-value is left out, and so is a picture or list of tokens that is not valid. Long text
-    is cut. ``record``: a row of records.csv.
+    An unknown label, person or p-value is left out, and so is a picture that is no PNG in base64 or longer than
+    `_LONGEST`, and a list of tokens that is not valid. Text is cut after `_PASSAGE` characters. ``record``: a row of
+    records.csv.
     """
     about = [f"sample {record['sample']:.0f}"]
     about += [f"{name} {record[name]:.0f}" for name in ("label", "person") if not math.isnan(record[name])]

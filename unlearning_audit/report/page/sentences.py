@@ -66,7 +66,7 @@ def state(judged: Judged) -> State:
     if detected.tone == "":
         return State("–", words.UNCHECKED, detected.text, "")
     for check in (perfect, agree):
-        if check.tone == "" and check.value:  # the interval is too wide to lie within the margin
+        if check.tone == "" and check.value:  # there is a distance, but it is not shown to lie within the margin
             return State("–", words.UNSURE, check.text, "")
     if not (perfect.value or agree.value):  # no second group of retrained models
         return State("–", words.UNCHECKED, f"{words.NO_CONTROL}; {detected.text}", "")
@@ -87,11 +87,12 @@ def faults(numbers: Numbers, case: dict[str, Any]) -> list[str]:
 
 def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
     """Return the name of the retrained models ("retrain_control" or "retrain") beside which methods are shown, and
-    their number by the main metric.
+    their number by the main metric, under ``attack`` ("": the preferred one).
 
     The control is preferred, because it is independent of the models that metrics compare with. If the control's
-    interval is more than 1.5 times as wide as that of retrain, retrain is returned: the control of a protocol may have
-    only half of the models. If neither of the two has a number, the result is "" and an empty cell.
+    interval is missing or more than 1.5 times as wide as that of retrain, which has one, retrain is returned: the
+    control of a protocol may have only half of the models. If neither of the two has a number, the result is "" and an
+    empty cell.
     """
     cases = numbers.by_method(where)
     found = [(name, numbers.primary(case, attack)) for name in YARDSTICKS if (case := cases.get(name))]
@@ -144,6 +145,7 @@ def _sentence(judged: Judged, row: dict[str, Any]) -> str:
         case decide.BROKEN:
             text = f"{word}: {_broken(judged, row['method'])}"
         case _:
+            # Of a single retrained model, the condition says what a verdict would rest on, in place of the reason.
             if row["verdict"] == decide.NO_YARDSTICK and (condition := judged.condition(row["method"])):
                 return f"{word}: {decisions.source(distance)} {condition}"
             return f"{word}: {full}, {p}; {verdicts.why(judged, row['method'])}"
@@ -157,8 +159,8 @@ def _against(row: dict[str, Any]) -> str:
     """Return how a method compares with doing nothing: worse, not distinguishable, or better. ``row``: its row of
     verdicts.csv.
 
-    A better method is described by the share of traces that it removes, unless it is over-unlearned or the share is
-    undefined. "" if the method and doing nothing were not compared.
+    A method that is neither worse nor like doing nothing is described by the share of traces that it removes. If it is
+    over-unlearned or the share is undefined, it is called better, or the result is "" if the two were not compared.
     """
     if row["against_none"] == decide.WORSE:
         return "worse than doing nothing"
@@ -189,7 +191,8 @@ def _broken(judged: Judged, method: str) -> str:
 def _check(judged: Judged, method: str) -> Check:
     """Return the statement on whether a reference (``method``) compares with retraining as it should.
 
-    The models before unlearning ("none") must be distinguishable from retraining, in the direction of more traces.
+    The models before unlearning ("none") must be distinguishable from retraining, in the direction of more traces, by
+    the main distance or by another one that the note names (`decide.OTHER_SIDE`); nor may there be nothing to find.
     Retrained models must not be distinguishable from other retrained models; if the interval of their distance does not
     lie within the margin, the check is open. Without a verdict or a p-value, the check was not made, and the text says
     why.

@@ -62,7 +62,7 @@ def pairs_of(where: dict[str, Any]) -> lookup.Where:
 
 def reading(metrics: list[str]) -> str:
     """Return the text that explains how to read the numbers of ``metrics``; if there are several, each text begins with
-    the names of its metrics."""
+    the names of its metrics. Metrics without such a text are left out; "" if none has one."""
     meanings = [naming.meaning(metric) for metric in metrics]
     if len(meanings) == 1:
         return meanings[0].reading

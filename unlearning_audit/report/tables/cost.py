@@ -35,7 +35,7 @@ def ratios(
 ) -> dict[tuple[str, str, str], tuple[float, float]]:
     """Return (scenario, setting, method) → (seconds of unlearning per model, their ratio to the seconds of retraining).
 
-    The ratio is NaN if nothing was retrained in that scenario and setting.
+    The ratio is NaN if nothing was retrained in that scenario and setting, or if retraining took 0 seconds.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def sheets(ledger: list[dict[str, Any]], order: dict[str, Any]) -> list[Sheet]:
 
 def _stages(ledger: list[dict[str, Any]]) -> Sheet:
     """Return the table of jobs, models, time and memory of every stage, in the order of the ledger. Models are counted
-    only in stages that make models; the last line is on all stages together."""
+    only in the stages `STAGES_OF_MODELS`, train and unlearn; the footer is on all stages together."""
     sums: dict[str, dict[str, Any]] = {}
     for row in ledger:
         total = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})

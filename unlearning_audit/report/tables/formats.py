@@ -31,7 +31,8 @@ def write(
 ) -> None:
     """Write the tables to a csv, a Markdown and a LaTeX file, each with all tables one after the other.
 
-    The same tables give the same bytes. Columns without any text are left out of Markdown and LaTeX.
+    The same tables give the same bytes. Real numbers in the csv have `DIGITS` significant digits. Columns without any
+    text or footnote are left out of Markdown and LaTeX.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ def _cell(row: dict[str, Any]) -> Cell:
 
 def _entry(row: dict[str, Any] | None, places: int, more: str = "") -> Entry:
     """Return the cell of one property of a metric, coloured by whether the metric passes, with ``more`` as a further
-    footnote; an empty cell if ``row`` is None."""
+    footnote: "—" with the reason as a footnote if there is no value; an empty cell if ``row`` is None."""
     if row is None:
         return Entry("")
     cell = _cell(row)

@@ -106,13 +106,14 @@ def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
 
 
 def most_decimals(rows: list[dict[str, Any]], case: dict[str, Any] | None, cell: Cell) -> int:
-    """Return the most decimals with which ``rows`` print what ``cell`` measures in ``case``."""
+    """Return the most decimals with which ``rows`` print what ``cell`` measures in ``case``; 0 if they do not print it,
+    or without a case."""
     values = [row["value"] for row in rows if case and row["metric"] == _name(case, cell)]
     return max((decimals(value) for value in values if math.isfinite(value)), default=0)
 
 
 def decimals(value: float) -> int:
-    """Return the fewest decimals with which a number can have been printed."""
+    """Return the fewest decimals, at most 10, with which a number can have been printed."""
     return len(f"{value:.10f}".rstrip("0").partition(".")[2])
 
 

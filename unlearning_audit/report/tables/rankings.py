@@ -50,7 +50,7 @@ def goodness(metric: str, value: float, attack: str = "") -> float:
 
     The comparison that the metric declares decides which of the three: the one under ``attack`` or, if there is none,
     the first. If the metric declares no comparison, its declared direction of better values decides; without a
-    direction, its ideal.
+    direction, its ideal; without either, the number is the value itself.
     """
     quantity = naming.meaning(metric)
     under_attack = [how for how in quantity.comparisons if how.attack == attack]
@@ -63,7 +63,7 @@ def goodness(metric: str, value: float, attack: str = "") -> float:
 
 def agreement(left: Ranking, right: Ranking) -> Cell:
     """Return Kendall's τ-b over the methods that both rankings have; an empty cell with a reason if they share fewer
-    than two."""
+    than two, or if one of them ranks all of these alike."""
     shared = [name for name in left.values if name in right.values]
     if len(shared) < 2:
         return missing("fewer than two methods have a number in both scenarios")

@@ -18,7 +18,8 @@ def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, 
     """Return a row for each tuned method and each reference, the nearest to retraining first.
 
     "useless" lists the scenarios in which the method failed, broke its models or is over-unlearned. The columns
-    "published_…" have a tuned method's numbers at its published setting, and NaN in the rows of references.
+    "published_…" have a tuned method's numbers at its published setting, and NaN in the rows of references. The copy at
+    this setting, whose name ends in `SUFFIX`, has no row of its own.
 
     Parameters
     ----------

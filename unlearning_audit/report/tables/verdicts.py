@@ -92,8 +92,8 @@ def _labelled(judged: Judged, method: str) -> str:
 
 
 def _clauses(judged: Judged, method: str) -> list[str]:
-    """Return the reasons why a verdict is open or the method failed, and what would decide the verdict, as clauses of a
-    sentence; [] if the verdict is decided.
+    """Return the reasons why a verdict is open, or why the method failed or its models diverged, and what would decide
+    the verdict, as clauses of a sentence; [] if the verdict is decided.
 
     They are the clauses of the verdict's note. A clause that names plans (such as more pairs) ends with the time that
     the cheapest of these plans takes, if costs are known.
