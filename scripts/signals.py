@@ -93,5 +93,6 @@ def signals(
         type(records[0]).concatenate(records).write(signals)
         return {"models": len(opened), **device_facts(stack.device)}
 
-    # None: this job writes no file of models, in which a failure would be noted.
+    # None: this job writes no file of models, in which a failure would be noted. An error that is caught is stated as
+    # the model's; models that an earlier job could not make, as the method's, unless their file says otherwise.
     return attempt(compute, None, signals, "model", place.get("file"), before="method", **place.get("terms", {}))

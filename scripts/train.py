@@ -52,6 +52,7 @@ def train(
         )
 
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder
+    # "model": an error of the user's own model is caught and stated as the model's.
     facts = attempt(make, models, logits, "model", place["file"], **place.get("terms", {}))
     checkpoints.remove(Path(models).parent)
     return facts

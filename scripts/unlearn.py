@@ -182,6 +182,7 @@ def unlearn(
             what = f"{readable(batch.file)}: the weights that it left cannot be read; {why}"
             raise PluginError(what) from None
 
+    # Below, "method" and "model" say whose error `attempt` catches and states.
     if batch.users_file is None:
         file = place.get("file")  # of a user's own model, with which the job then runs in a separate process
         if "time_limit" in terms:  # without a file, the method would run in this process, which cannot be stopped

@@ -113,7 +113,7 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
         raise ValueError(f"--target: needs {needed}; give --retrain FILE and --labels FILE")
     file = Path(study)
     folder = file.parent / f"{file.stem}_models"
-    y = readers.load(Path(labels), "iu")
+    y = readers.load(Path(labels), "iu")  # kinds of dtypes: "iu" whole numbers, "b" true or false, "f" real numbers
     unseen = readers.load(Path(heldout), "b") if heldout else np.zeros(len(y), bool)
     for population, names in {"target": target, "retrain": retrain, "original": none}.items():
         if models := [readers.load(Path(name), "f") for name in names]:

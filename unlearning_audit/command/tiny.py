@@ -34,8 +34,8 @@ STUDY: dict[str, Any] = {
 
 
 def attempt(file: str, fields: dict[str, Any]) -> str:
-    """Run a small study with a user's attack, metric or protocol, the Python ``file``; return a text with the numbers
-    that the file gave.
+    """Run a small study with a user's attack, metric or protocol, the Python ``file``; return a text with the first
+    `MOST` numbers of the metric, of the AUC of the attack, or of Q and accuracies under the protocol, and their count.
 
     Parameters
     ----------

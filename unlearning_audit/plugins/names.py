@@ -15,7 +15,7 @@ TEXT_ROWS = ("failed", "doubt", "remark", "unchanged")
 
 def check_names(metrics: Iterable[str], key: str, file: str) -> None:
     """Raise PluginError if rows of a user's metric have names that its file does not declare, or names of the library's
-    own metrics.
+    own rows: those of its metrics and `TEXT_ROWS`.
 
     Tables and verdicts would mistake a row with a library's name for the library's number.
 

@@ -145,7 +145,8 @@ def has_published_function(kind: str, path: Path, *, named: bool = False) -> boo
     itself.
 
     Such a file defines no ``Options``, and its kind has an adapter. Either the study names the function (``named``), or
-    the function has the name that plug-ins of this kind use, such as unlearn, but another first parameter.
+    the function has the name that plug-ins of this kind use, such as unlearn, but another first parameter than theirs,
+    or parameters that cannot be known without running the file.
     """
     defined, this_kind = syntax.defined(path), KINDS[kind]
     if adapter(kind) is None or "Options" in defined:

@@ -142,8 +142,8 @@ def label(value: Any) -> str:
 
 
 def _merged(old: Any, new: Any) -> Any:
-    """Return ``new`` merged into ``old`` if both are mappings that describe the same plug-in or none. In any other case
-    return ``new`` alone: the options of one plug-in are not those of another."""
+    """Return ``new`` merged into ``old`` at any depth if both are mappings, unless each has a "name" and the names
+    differ. In any other case return ``new`` alone: the options of one plug-in are not those of another."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return new
     if "name" in new and old.get("name") not in (None, new["name"]):

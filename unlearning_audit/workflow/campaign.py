@@ -227,7 +227,7 @@ class Campaign:
     def _split_by_pair(self, path: str, models_of: list[np.ndarray]) -> list[str]:
         """Split the file of all models' logits ``path`` into one temporary file per pair of models, and return their
         paths. ``models_of``: for each pair, the numbers of its models."""
-        whole = Logits.read(path, sum(map(len, models_of)))
+        whole = Logits.read(path, sum(map(len, models_of)))  # raises unless the file has so many models
         parts = [replace(whole, logits=whole.logits[models]) for models in models_of]
         return [self._written(part, Path(path).parent.name, pair) for pair, part in enumerate(parts)]
 

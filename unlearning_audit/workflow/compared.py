@@ -50,7 +50,8 @@ def spec(path: str) -> str:
 
 
 def origins(comparison: Node) -> Origins:
-    """Return the settings of the jobs from which a planned comparison comes; empty lists for imported models."""
+    """Return stage (`MAKERS`) → the settings of its jobs from which a planned comparison comes, in the order of the
+    batches of models; empty lists for imported models."""
     # The parents of a comparison are the metrics of each method. All methods are compared on the same data and
     # memberships, so that the parents of one method's metrics suffice.
     parents = next(iter(comparison.parents.values())).parents.values()
@@ -59,8 +60,8 @@ def origins(comparison: Node) -> Origins:
 
 @cache
 def recorded(folder: Path) -> Origins:
-    """Return the settings of the jobs from which the finished comparison in this absolute ``folder`` comes, by stage.
-    They are read from the spec.json files of these jobs.
+    """Return stage (`MAKERS`) → the settings of its jobs from which the finished comparison in this absolute ``folder``
+    comes. They are read from the spec.json files of these jobs; lists are empty for imported models.
 
     Raises ValueError, LookupError, TypeError, OSError or StopIteration for one that is damaged or of another version.
     """

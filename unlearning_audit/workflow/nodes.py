@@ -270,7 +270,7 @@ def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool)
     node."""
     paths: dict[str, str | list[str]] = {}
     for role, nodes in inputs.items():
-        outputs = ROLES.get(role, ("signals",))
+        outputs = ROLES.get(role, ("signals",))  # the files of a node that count as input in this role
         of_role = [node.outputs[output] for node in nodes if chosen(node) for output in outputs]
         if of_role:
             paths[role] = of_role[0] if role == "data" else of_role  # a scenario has one file of samples

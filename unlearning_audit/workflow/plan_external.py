@@ -58,7 +58,7 @@ class ExternalPlanner(ScenarioPlanner):
         if any(name.startswith("checkpoint_") for name in files):
             settings |= {"data": options.data, "model": options.model, "generations": options.generations}
             settings["seed"] = self.study.seed
-            data = choice.choose("data", options.data, "protocol", "data")
+            data = choice.choose("data", options.data, "protocol", "data")  # protocol.data: the path for messages
             if data_files := files_of(data):
                 settings["source"] = [source.fingerprint(path) for path in data_files]
             for scorer, function in registry.OF_TEXTS.items():
@@ -67,7 +67,7 @@ class ExternalPlanner(ScenarioPlanner):
             model = {"name": registry.defining("models", "READS_FOLDERS")[0], "file": None, **options.model}
             plugins += [Plugin("data", data.name, data.file), Plugin("models", model["name"], model["file"])]
         return self.plan.add(
-            "external", f"{self.scenario.protocol.name}-{label}", settings, {},
+            "external", f"{self.scenario.protocol.name}-{label}", settings, {},  # {}: no inputs
             plugins,
             place={"files": {name: str(path) for name, path in files.items()},
                    "contents": {str(path): content[name] for name, path in files.items()}},

@@ -170,7 +170,7 @@ class ModelPlanner:
         label = choice.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
         label += f"-size{use['size']:g}" if use["size"] is not None else ""
         return self.plan.add(
-            "data", label, settings, {}, [choice],
+            "data", label, settings, {}, [choice],  # {}: no inputs
             place={
                 "file": choice.file, "where": f"scenarios.{self.scenario.name}.data",
                 "terms": terms(choice), "contents": source.contents(None, files), **found_at,
@@ -258,7 +258,8 @@ class ModelPlanner:
         """Return a job's ``place``: facts that do not change its results.
 
         ``file`` and ``method_file`` are the files of the user's own model and ``method``, None for the library's;
-        ``terms`` holds the job's time limit, if one is set. Without a ``method``, ``method_file`` is missing.
+        ``terms`` is {"time_limit": seconds}, or {} if no time limit is set. Without a ``method``, ``method_file`` is
+        missing.
         """
         model = self.scenario.model
         if method is None:
@@ -268,7 +269,8 @@ class ModelPlanner:
     def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
         """Return facts for a job's ``place`` on the scenario's attacks or metrics (``kind``).
 
-        ``files``: name → file of each user's own plug-in. ``terms``: name → time limit of each plug-in that has one.
+        ``files``: name → file of each user's own plug-in. ``terms``: name → {"time_limit": seconds} of each plug-in
+        that has a time limit.
         """
         plugins = getattr(self.scenario, kind)
         return {
@@ -321,8 +323,9 @@ class ModelPlanner:
         ``kind``: "attacks" or "metrics". The settings are what the function ``settings`` of the signal's file returns.
         Without this function, all candidates are queried: forgotten and held-out samples. A signal with a ``RECORD``
         and without ``settings`` is left out, because its settings depend on the metrics' options: relearned predictions
-        and generated texts. `ScenarioPlanner._add_configured_signals` plans these. Needs that are no signals are
-        ignored. All signals that the plug-ins need are added to ``signals`` of this planner.
+        and generated texts. `ScenarioPlanner._add_configured_signals` plans these. Signals of the library without
+        ``read``, which no job computes, are left out too. Needs that are no signals are ignored. All signals that the
+        plug-ins need are added to ``signals`` of this planner.
         """
         asked = {signal.name: signal for plugin in plugins for signal in plugin.signals}
         signals = {}

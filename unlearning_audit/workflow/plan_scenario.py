@@ -23,8 +23,8 @@ Inputs = dict[str, list[Node]]
 
 
 def role_of(signal: str) -> str:
-    """Return the role of a job's inputs that hold this signal: the signal's ``ROLE`` if it has its own, else
-    "readings"."""
+    """Return the role of a job's inputs that hold this signal: the ``ROLE`` of a signal of the library that has one,
+    else "readings", as for every user's signal."""
     role = registry.constant("signals", signal, None, "ROLE") if signal in registry.names("signals") else None
     return role or "readings"
 

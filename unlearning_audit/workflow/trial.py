@@ -96,8 +96,9 @@ class Setting:
 
     @cached_property
     def member(self) -> Membership:
-        """The memberships of two models, drawn at random: as many samples are held out as a model is trained on.
-        Raises ValueError if there are fewer than eight samples."""
+        """The memberships of two models, drawn at random: as many samples are held out as a model is trained on, at
+        most `TRAIN`; it forgets the share `FORGET` of the latter. Raises ValueError if there are fewer than eight
+        training samples."""
         rows = np.flatnonzero(self.data.part == 0)
         count = min(TRAIN, len(rows) // 2)
         if count < 4:
