@@ -15,7 +15,8 @@ class Parameter(NamedTuple):
 
 def defined(path: Path) -> set[str]:
     """Return the names that a file defines at its top level, and ``Class.method`` for those methods of its classes
-    whose names do not begin with "_". Raises ValueError if the file is not Python."""
+    whose names do not begin with "_". Names that it imports, or that it defines within if or try, are left out. Raises
+    ValueError if the file is not Python."""
     identifiers = set()
     for node in statements(path):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):

@@ -27,7 +27,7 @@ def external(
         The population, such as target or retrain. With "data", the files are checkpoints, whose models are evaluated.
         Without "data", they are arrays of logits or published results, which are read.
     place
-        "files": role → path to read from.
+        "files": name, such as "logits" or "forget" → path to read from.
     """
     files, population = place["files"], settings["population"]
     answers: Logits | Published

@@ -52,8 +52,8 @@ def metrics(
         For "attacks" and for "metrics" three mappings by name: the "keys", the users' "files" and the users' time
         limits ("terms").
     files
-        Inputs by role, as in `workflow.nodes.ROLES`; for imported models ``populations``, three files for each
-        population.
+        Inputs by their role in the job (`workflow.nodes.ROLES`); for imported models ``populations``, three files for
+        each population.
     """
     started, folder = time.perf_counter(), Path(metrics).parent
     attacked, missing = _scored(scores, settings, place["attacks"], files)
@@ -93,7 +93,8 @@ def _scored(
         Three mappings by the names of attacks: "keys" to the keys of their scores, "files" to users' own files, and
         "terms" to users' time limits.
     files
-        Inputs by role; for imported models, "attacked" holds the populations that attacks may see, in place of all.
+        Inputs by their role in the job; for imported models, "attacked" holds the populations that attacks may see, in
+        place of all.
     """
     roles = ("data", "splits", "originals", "unlearned")
     attackable: dict[str, Any] = {role: files[role] for role in roles if role in files}

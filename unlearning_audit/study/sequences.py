@@ -31,8 +31,8 @@ def steps(scenario: Scenario) -> Iterator[Scenario]:
     """Yield one scenario for each request of a sequence, the state after that request; the scenario itself if there is
     only one.
 
-    In a sequence, each method that unlearns is present twice: under its name for one request after the other, and under
-    a name that ends in `TOGETHER` for all requests so far at once.
+    In a sequence, each method but none and retraining (`INDIFFERENT`) is present twice: under its name for one request
+    after the other, and under a name that ends in `TOGETHER` for all requests so far at once.
     """
     if _number_of_requests(scenario) == 1:
         yield scenario

@@ -125,7 +125,8 @@ class Campaign:
         """Evaluate one setting of the method, its ``options``, on the first ``pairs`` pairs of models, and return the
         trial.
 
-        If the method fails, or its models answer NaN, the returned trial has a note on the error and no distance.
+        If the method fails, its models answer NaN, or no metric decides, the returned trial has a note on the error and
+        no distance.
         Errors of the machine and damaged files are raised.
 
         Parameters

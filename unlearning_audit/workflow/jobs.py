@@ -40,8 +40,8 @@ def function_of(stage: str) -> Callable[..., Any]:
 
 
 def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
-    """Return the arguments, by name, that a job's function takes from the job's ``inputs`` (role → files) and from
-    other ``values``. An input and a value of the same name are one argument, the input.
+    """Return the arguments, by name, that a job's function takes from the job's ``inputs`` (role of an input →
+    files) and from other ``values``. An input and a value of the same name are one argument, the input.
 
     A function with a parameter ``**files`` gets all inputs, and one with ``**shown`` all values, whatever their names.
     """

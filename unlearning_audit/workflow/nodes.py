@@ -198,7 +198,7 @@ class Plan:
         Parameters
         ----------
         inputs
-            Role → nodes.
+            Role of an input, such as "splits" → nodes.
         plugins
             The plug-ins that the job loads.
         """
@@ -222,7 +222,7 @@ class Plan:
         label
             The node's name without its key.
         inputs
-            Role (`ROLES`) → nodes.
+            Role of an input (`ROLES`) → nodes.
         plugins
             The plug-ins that the job loads.
         place
@@ -265,9 +265,9 @@ class Plan:
 
 
 def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool) -> dict[str, str | list[str]]:
-    """Return role → paths of the files of the nodes in ``inputs`` for which ``chosen`` holds: one path for the role
-    "data", a list for all others. Roles without files are left out. The default ``chosen``, bool, holds for every
-    node."""
+    """Return role of an input → paths of the files of its nodes in ``inputs`` for which ``chosen`` holds: one path for
+    the role "data", a list for all others. Roles without files are left out. The default ``chosen``, bool, holds for
+    every node."""
     paths: dict[str, str | list[str]] = {}
     for role, nodes in inputs.items():
         outputs = ROLES.get(role, ("signals",))  # the files of a node that count as input in this role
@@ -298,8 +298,8 @@ def terms(*plugins: Plugin) -> dict[str, Any]:
 
 
 def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:
-    """Return ten hexadecimal digits that identify the digest of code, the settings and the ``parents`` (role → names,
-    in order). Of the parents' names only the keys count, and roles without parents do not count."""
+    """Return ten hexadecimal digits that identify the digest of code, the settings and the ``parents`` (role of an
+    input → names, in order). Of the parents' names only the keys count, and roles without parents do not count."""
     # The key of a parent is the end of its name, after the last hyphen.
     keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
     text = json.dumps([code, settings, keys], sort_keys=True)

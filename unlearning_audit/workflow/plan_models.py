@@ -399,8 +399,8 @@ class ModelPlanner:
 
     @functools.cached_property
     def shams(self) -> dict[str, str | None]:
-        """Name of each sham of the scenario (a control that changes weights at random) → the method whose change it
-        matches in size, as the sham's option ``like`` says, or None without this option.
+        """Name of each sham of the scenario (a random change of the weights) → the method whose change it matches in
+        size, as the sham's option ``like`` says, or None without this option.
 
         Raises ValueError if the scenario lacks that method, or if that method does not unlearn.
         """

@@ -67,7 +67,7 @@ class ScenarioPlanner(ModelPlanner):
         the method's scores and metrics, and the method's case (the entry of tables and figures). Return the node of
         scores and metrics.
 
-        A sham has no case, because it is only a control. Memberships after the last request are read.
+        A sham has no case, because methods are only compared with it. Memberships after the last request are read.
 
         Parameters
         ----------
@@ -121,9 +121,9 @@ class ScenarioPlanner(ModelPlanner):
         Parameters
         ----------
         read_by_metrics
-            Role → the nodes whose files metrics read.
+            Role of an input → the nodes whose files metrics read.
         read_by_attacks
-            Role → the nodes whose files attacks read.
+            Role of an input → the nodes whose files attacks read.
         more
             Further settings of the job. Of these, only "own_rows" and "attacked" count in the keys of attacks.
         """
@@ -214,7 +214,8 @@ class ScenarioPlanner(ModelPlanner):
     def _add_configured_signals(
         self, splits: list[Node], models: list[Node], references: list[list[Node]]
     ) -> dict[str, list[Node]]:
-        """Add the jobs of those signals whose settings depend on the options of metrics, and return role → nodes.
+        """Add the jobs of those signals whose settings depend on the options of metrics; return role of an input →
+        nodes, {} if no metric needs one.
 
         These signals are predictions after relearning half of the forget set or after rounding weights to fewer bits
         ("relearned"), and one generated text for each prompt ("generations") or several ("sampled"). They are computed

@@ -58,10 +58,10 @@ def kind(file: str, function: str = "") -> str:
 
 def name_of(file: str | Path, kind: str) -> str:
     """Return the name of a user's file in a study: its stem in lower case, shortened if necessary. Characters that
-    names may not have become "_".
+    names may not have become "_", which is left out at the start; "mine" if nothing is left.
 
     The name begins with "my_" if the library has a plug-in of the same ``kind`` and name, or, for the kind "study", if
-    results have a folder of that name.
+    a stage has that name, whose folder of results the study would share.
 
     >>> [name_of("repo/Scrub-2.py", "methods"), name_of("scrub.py", "methods"), name_of("train.yaml", "study")]
     ['scrub_2', 'my_scrub', 'my_train']
@@ -185,7 +185,7 @@ def digits(shape: tuple[int, ...] = (64,)) -> Setting:
 
 def setting(plan: Plan, name: str = "") -> Setting:
     """Return the setting of a study: the data, model and recipe of the scenario ``name``, or, without a name, of the
-    study's first scenario.
+    study's first scenario, at the first values of its axes.
 
     Raises ValueError if the study has no such scenario, or if the scenario trains no models.
     """

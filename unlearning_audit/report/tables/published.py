@@ -62,10 +62,11 @@ def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tup
     """Return the row of a printed table that matches ``cell`` in ``case``, and a remark on how the experiments differ
     ("" if they do not).
 
-    Metric and method must match, and so must the settings in `DEFINING` and those that the study varies, as far as the
-    table states them. Of the rows that remain, the one with the fewest differences in other settings is taken. If no
-    row matches, or if several with different values match equally well, a sentence that says why stands in place of the
-    row, and the remark is "". No row matches the retrained control.
+    Metric and method must match, and so must each setting in `DEFINING` or that the study varies, if some row of this
+    metric and method states it: rows that do not state it then do not match. Of the rows that remain, the one with the
+    fewest differences in other settings is taken. If no row matches, or if several with different values match equally
+    well, a sentence that says why stands in place of the row, and the remark is "". No row matches the retrained
+    control.
     """
     metric = _name(case, cell)
     rows = [row for row in rows if row["metric"] == metric]

@@ -27,7 +27,7 @@ TIMES = 8
 
 
 def scoring(inputs: Mapping[str, str | list[str]]) -> int:
-    """Return the MB that a job needs to score its ``inputs``, role → path or paths.
+    """Return the MB that a job needs to score its ``inputs``, role of an input → path or paths.
 
     As long as an input does not exist, the result is ``MEMORY["metrics"]``.
     """
