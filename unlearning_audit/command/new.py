@@ -64,8 +64,8 @@ def entries(arguments: list[str]) -> dict[str, object]:
     """Return what the template of a new study shows for a user's files, each given as FILE or FILE:FUNCTION.
 
     ``own``: kind → for each file its name, file and function. ``pictures``: whether one of the user's models reads
-    pictures. ``attacked``: whether all protocols of the user have attacks. Raises ValueError for a reader or a signal,
-    which no study names.
+    pictures. ``attacked``: whether all protocols of the user need attacks, True without such protocols. Raises
+    ValueError for a reader or a signal, which no study names.
     """
     own: dict[str, list[dict[str, str]]] = {kind: [] for kind in registry.KINDS}
     for argument in arguments:

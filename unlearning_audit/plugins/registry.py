@@ -200,8 +200,8 @@ def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
 
 
 def quantities(name: str, file: str | None = None, key: str = "") -> tuple[Quantity, ...]:
-    """Return the quantities that a metric declares, by which its rows may be named; one without a name if it declares
-    none.
+    """Return the quantities that a metric declares, by which its rows may be named, under their names in the study; if
+    it declares none, one that is called as the metric itself.
 
     Parameters
     ----------

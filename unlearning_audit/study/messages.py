@@ -216,8 +216,8 @@ def _expected(error: Mapping[str, Any]) -> str:
 
 def _hint(expected: str, value: Any) -> str:
     """Return words to append to a message on a number that is written wrongly: how to write it and, where YAML takes it
-    for text, that this is so. Return "" for a value that is no number, and for a fraction where a whole number is
-    expected.
+    for text, that this is so. Return "" if no number is expected, for a value that is neither a float nor a text
+    that reads as a number, and for a fraction where a whole number is expected.
 
     ``expected``: what the field must be, such as "be a whole number".
     """

@@ -150,7 +150,8 @@ def _open_checkpoint(path: Path, samples: Data, model: Options) -> ModelStack:
 
 def _state_files(path: Path) -> list[Path]:
     """Return the files of a state dict: a ``path`` that is a file, or, of a folder, the parts that the index in the
-    folder names. Return [] for a folder of transformers (which has a config.json) or peft, which is no state dict."""
+    folder names. Return [] for a folder of transformers, which has a config.json, and for one without an index, as of
+    peft: neither is a state dict."""
     if path.is_file():
         return [path]
     indices = sorted(path.glob(f"*{INDEX}"))

@@ -162,8 +162,8 @@ class Plan:
         """Return the digest of a stage's code and of the plug-in files that it loads, without comments and
         docstrings. It is computed on the first call only.
 
-        Files on which a plug-in ``depends``, its time limit, and the quantities that a user's metric declares count
-        too.
+        Files on which a plug-in ``depends``, its time limit, and the names of the quantities that a user's metric
+        declares count too.
         """
         loaded = tuple((p.kind, p.name, p.file, p.depends, p.time_limit) for p in plugins)
         if (stage, loaded) not in self._codes:

@@ -100,7 +100,7 @@ def chosen_samples(member: Membership) -> np.ndarray:
 
 def _panel(axis: "style.Axes", samples: list[list[np.ndarray]]) -> None:
     """Draw the median and the middle 80 % of phi for each of ``samples``: in models that forgot it, and in models from
-    which it was held out, after and before unlearning."""
+    which it was held out, after and before unlearning. A sample is these three arrays of phi, float64 [models] each."""
     for number, kinds in enumerate(samples):
         for i, (phi, colour) in enumerate(zip(kinds, KINDS.values(), strict=True)):
             x = number + 0.24 * (i - 1)  # the three kinds stand side by side

@@ -46,8 +46,8 @@ def read(path: str) -> Found:
 
 
 def pictured(found: Found, place: str, methods: list[str]) -> tuple[str, Card] | None:
-    """Return the first of ``methods`` with a recognised record that has a picture at a ``place``, "scenario|setting",
-    and the card of this record; None if no method has one."""
+    """Return the first of ``methods`` that has recognised records at a ``place``, "scenario|setting", and a picture of
+    one of its most exposed records, and the card of the most exposed such record; None if no method has one."""
     listed = [(method, found[method, place]) for method in methods if (method, place) in found]
     cards = ((method, card(record)) for method, exposed in listed if exposed.recognised for record in exposed.records)
     return next(((method, shown) for method, shown in cards if shown.picture), None)

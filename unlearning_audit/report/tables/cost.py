@@ -86,7 +86,8 @@ def _stages(ledger: list[dict[str, Any]]) -> Sheet:
 
 def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet:
     """Return the table of each method's time relative to retraining, with a column for each scenario. If a scenario
-    has several settings, a number is the mean over them."""
+    has several settings, a number is the mean over them; the csv has each setting. The footer has the seconds of
+    retraining per model."""
     times = ratios(ledger, cases)
     scenarios = list(dict.fromkeys(case["scenario"] for case in cases))
 

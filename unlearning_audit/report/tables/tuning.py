@@ -100,8 +100,8 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 def dominates(rival: dict[str, Any], row: dict[str, Any]) -> bool:
     """Return whether a ``rival`` dominates another method (``row``) of the same scenario and setting.
 
-    The rival must be significantly nearer to retraining, not slower, and not inferior in utility: it loses at most one
-    margin more of utility than the other method, by the upper limit of this difference. The limit combines those of
+    The rival must be significantly nearer to retraining, not slower, and not inferior in utility: it loses less than
+    one margin more of utility than the other method, by the upper limit of this difference. The limit combines those of
     both methods as if they were independent (Zou & Donner 2008).
     """
     more_lost = rival["lost"] - row["lost"]
