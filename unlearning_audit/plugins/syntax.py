@@ -97,7 +97,8 @@ def statements(path: Path) -> list[ast.stmt]:
 
 @functools.cache
 def _parsed(path: Path, stamp: tuple[int, int]) -> list[ast.stmt]:
-    """Parse a file. ``stamp`` makes an edited file a new entry of the cache."""
+    """Return the statements at a file's top level. Raises ValueError if the file is not Python. ``stamp`` makes an
+    edited file a new entry of the cache."""
     try:
         return ast.parse(path.read_bytes(), filename=str(path)).body
     except SyntaxError as error:

@@ -24,10 +24,10 @@ def predict(plan: Plan) -> dict[str, Any]:
     """Predict what a study will cost and what it will detect, before it is run; return JSON values.
 
     The time of a missing job is predicted by the finished jobs of its stage, or by the shipped rate of the stage where
-    there are none. ``seconds``: the sum of these times, in processor time; None unless the finished jobs suffice
-    (`costs.finished_suffice`) or all models are small. ``rates``: "finished jobs" if these suffice, else "small
-    models". ``missing``: how many jobs are missing. ``telling``: what each comparison will detect (`foretold`), [] for
-    a study without comparisons; its costs are NaN unless the finished jobs suffice.
+    there are none. ``seconds``: the sum of these times, as if one job ran after the other; None unless the finished
+    jobs suffice (`costs.finished_suffice`) or all models are small. ``rates``: "finished jobs" if these suffice, else
+    "small models". ``missing``: how many jobs are missing. ``telling``: what each comparison will detect (`foretold`),
+    [] for a study without comparisons; its costs are NaN unless the finished jobs suffice.
     """
     specs = plan.specs()
     done = costs_of.measured(specs)

@@ -55,8 +55,8 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
 
 
 def select(study: Study, only: Sequence[str]) -> Study:
-    """Return the part of a study with the scenarios, protocols or systems that ``only`` names; all of it if ``only`` is
-    empty.
+    """Return the part of a study with the scenarios, protocols or systems that ``only`` names, which are added to the
+    study's name; the whole study, unchanged, if ``only`` is empty.
 
     If a named scenario selects its samples by the models of another one, the other scenario is kept too. Tables and
     figures that show a dropped scenario are dropped. Raises StudyError for a name that the study does not have.

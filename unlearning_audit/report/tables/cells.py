@@ -172,8 +172,8 @@ def method_fields(method: str, where: tuple[str, str]) -> dict[str, Any]:
 
 
 def cell_fields(cell: Cell, ask: Ask) -> dict[str, Any]:
-    """Return the fields of a table's csv for one number: attack, metric, which samples, value, interval and n,
-    unrounded."""
+    """Return the fields of a table's csv for one number: attack, metric, the fields that select its row (such as
+    role), value, interval and n, unrounded."""
     about = dict(cell.where or ask.where)
     values = {"value": cell.value, "ci_low": cell.low, "ci_high": cell.high, "n": cell.n}
     return {"attack": cell.attack, "metric": ask.metric, **about, **values}

@@ -20,8 +20,8 @@ def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str
     largest distance from retraining by a deciding metric of ``margins`` (``distance``, with ``low`` and ``high``).
 
     Both are in margins: 1 is as large as the margin of equivalence. A distance is without sign. A method without a
-    deciding row on a metric of ``margins`` has no ``distance``. ``lost`` and its limits are 0 for a method that loses
-    no utility, and for one without a row on utility.
+    deciding row on a metric of ``margins`` has no ``distance``. ``lost`` and ``lost_low`` are 0 for a method that loses
+    no utility; ``lost_high`` is the largest upper limit by any metric of utility, at least 0.
 
     Parameters
     ----------
