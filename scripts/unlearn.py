@@ -94,13 +94,12 @@ class Unlearning(ModelBatch):
         return facts
 
     def check_independence(self) -> Json:
-        """Check that a user's method changes each model of the first batch independently of the others (see
-        `influence`).
+        """Check that a user's method changes each model of the first batch independently of the others.
 
-        Raises PluginError if models influence each other much. Returns {"remarks": [sentence]} for the spec if models
-        influence each other a little. Returns {} if models are independent, and if the check itself fails or takes too
-        long. Without a check, returns {} for a method of the library, for a user's function, and for all batches but
-        the first.
+        Raises PluginError if models influence each other by more than `influence.MUCH`. Returns {"remarks": [sentence]}
+        for the spec if by less, but by more than rounding explains. Returns {} if models are independent, and if the
+        check itself fails or takes too long. Without a check, returns {} for a method of the library, for a user's
+        function, and for all batches but the first.
         """
         file = self.place.get("method_file")
         if file is None or self.membership.block.min() > 0:  # the first batch has block 0

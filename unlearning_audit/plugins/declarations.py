@@ -214,8 +214,8 @@ def renamed(quantity: Quantity, key: str, file: str) -> Quantity:
     """Return the declaration of a ``quantity`` under its name in the study's tables (`name_in_study`).
 
     If the quantity's name there differs from its own, its label, its heads of columns and its names of comparisons also
-    state ``key``, so that two metrics of one file can be distinguished, and ``printed`` is left out. A
-    quantity without a name, of a metric that is called as its file, only gets that name.
+    state ``key``, so that two metrics of one file can be distinguished, and ``printed`` is left out. A quantity without
+    a name, of a metric that is called as its file, only gets that name.
 
     Parameters
     ----------

@@ -126,8 +126,7 @@ class Campaign:
         trial.
 
         If the method fails, its models answer NaN, or no metric decides, the returned trial has a note on the error and
-        no distance.
-        Errors of the machine and damaged files are raised.
+        no distance. Errors of the machine and damaged files are raised.
 
         Parameters
         ----------

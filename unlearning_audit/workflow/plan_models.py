@@ -340,8 +340,8 @@ class ModelPlanner:
         """Add one job for each signal and batch of models, which computes the signal; return their nodes, signal by
         signal.
 
-        The job that makes the models computes their signals too (``within``), unless it is done already; then a signal
-        has a job of its own.
+        The job that makes the models computes their signals too (``within``), unless it is done already without them or
+        they had a job of their own before; then a signal has a job of its own.
 
         Parameters
         ----------

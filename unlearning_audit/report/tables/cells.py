@@ -31,8 +31,8 @@ Column = tuple[tuple[str, str], Ask]
 
 
 def columns_of(numbers: Numbers, settings: dict[str, Any]) -> list[Column]:
-    """Return the columns of a table: for each scenario and setting, the combinations of metric, attack and role of
-    samples (``where``) that the table's ``settings`` list.
+    """Return the columns of a table: for each scenario and setting, the combinations of metric, attack and fields
+    of rows (``where``, such as the role of samples) that the table's ``settings`` list.
 
     Combinations without a row in a scenario and setting are left out; if no combination has a row there, the first one
     is kept, so that its cells show the reason.

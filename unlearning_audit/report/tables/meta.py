@@ -48,7 +48,8 @@ def sheets(rows: list[dict[str, Any]]) -> list[Sheet]:
 
 def _between(rows: list[dict[str, Any]]) -> Sheet:
     """Return a table with a line and a column for each metric. A cell has Kendall's τ between the rankings of methods
-    by the metric of the line and by that of the column. Intervals are only in the csv.
+    by the metric of the line and by that of the column, "·" for a metric with itself, and "" for two metrics without a
+    row. Intervals are only in the csv.
 
     ``rows``: the rows of meta.csv (`read`) whose "property" is `WITH` and the name of another metric; "n" is the number
     of methods that both metrics rank.
