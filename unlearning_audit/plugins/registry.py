@@ -160,8 +160,9 @@ def has_published_function(kind: str, path: Path, *, named: bool = False) -> boo
 
 
 def _check(kind: str, module: Module, path: Path) -> None:
-    """Check that a user's file defines the parts of its kind, that its functions have no other parameters than their
-    kind's (those of attacks and metrics may name signals too), and that its ``Options`` are settings. Raises ValueError
+    """Check that a user's file defines the parts of its kind, that its functions require no other parameters than their
+    kind's (those of attacks and metrics may name signals too), and that its ``Options`` are settings. Parameters with a
+    default may have any name. Raises ValueError
     that names what is missing or wrong."""
     for part in KINDS[kind].parts:
         if not any(hasattr(module, name) for name in part.split(" or ")):

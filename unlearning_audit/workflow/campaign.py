@@ -258,8 +258,8 @@ def _rounded(value: float) -> float | None:
 
 def _row(stage: int, trial: Trial, winner: Trial) -> dict[str, Any]:
     """Return the row of the table of trials for one trial in round ``stage`` (1 is the first). "chosen" is 1 for a
-    trial with the setting of the ``winner``, and 0 for any other. The interval of the distance has level 95 %. If the
-    method failed, distance, interval and loss are NaN."""
+    trial with the setting of the ``winner``, and 0 for any other. The interval of the distance has level 95 %. For a
+    trial without a distance, as of a method that failed, distance, interval and loss are NaN."""
     distance, half_width = trial.distance, 1.96 * trial.error
     limits = {"ci_low": max(distance - half_width, 0.0), "ci_high": distance + half_width}
     numbers = {"distance": distance, **limits, "lost": trial.lost}

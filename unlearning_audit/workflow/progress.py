@@ -103,7 +103,8 @@ class Progress:
         This is the remaining work divided by the number of parallel jobs. It is at least the time of one job of every
         unfinished rule of Snakemake in `CHAIN`, because these rules wait for each other. The assumed time of a job is
         the mean over the ended jobs of its rule and one imagined job, which takes the shipped rate times the slowness
-        of this machine. (The slowness is taken as 1 until jobs of some `TRUST` seconds have ended.) A running job is
+        of this machine: the time of all ended jobs divided by that of the shipped rates, each plus `TRUST` seconds, so
+        that it is about 1 at first. A running job is
         assumed to need at least another fifth of the time that it has run.
         """
         shipped = sum(count * self.rate(rule) for rule, count in self.done.items())  # by the rates, for all ended jobs
