@@ -55,7 +55,7 @@ def test_what_new_writes_is_sound(capsys):
     assert "mine.yaml is valid: study mine, 2 scenarios." in output
     stages = "2 data, 4 splits, 4 train, 12 unlearn, 8 metrics, 2 comparisons, 11 for tables, figures and the report"
     assert f"43 jobs ({stages}), 0 of them done" in output
-    assert re.search(r"The missing jobs take about \d+ s of processor time, by the rates of small models\.", output)
+    assert re.search(r"The missing jobs take about \d+ s, one after the other, by the rates of small models\.", output)
     assert output.endswith("What the study can distinguish is predicted after a first run with few pairs.\n")
 
 

@@ -72,6 +72,7 @@ def test_it_fits_the_terminal_and_names_what_is_left_out(width, scenarios):
     total, what = (60, "method") if scenarios == 1 else (40, "scenario")
     shown = sum(line.startswith(f"  {what} ") for line in lines) - 1
     assert f"  … and {total - shown} more {what}s in the report" in lines
+    assert "more" in ending.text(many(scenarios), "results/mine/report.html", width // 6)
 
 
 def test_a_study_without_comparisons_says_so():

@@ -78,7 +78,7 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     room = LINES - len(lines) - len(closing) - len(head) - 1  # 1 for the question
     shown = len(rows)
     # Rows that do not fit are replaced by one line that counts them.
-    while sum(map(len, rows[:shown])) + (shown < len(rows)) > room:
+    while shown and sum(map(len, rows[:shown])) + (shown < len(rows)) > room:
         shown -= 1
     if shown < len(rows):
         rows = [*rows[:shown], [f"  … and {naming.count(len(rows) - shown, noun)} in the report"]]

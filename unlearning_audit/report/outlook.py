@@ -95,7 +95,7 @@ def text(outlook: dict[str, Any]) -> str:
         lines.append("The time is known once models are trained: run the study with few pairs, then forecast again.")
     elif outlook["missing"]:
         rates = f"by the rates of {outlook['rates']}"
-        lines.append(f"The missing jobs take about {duration(outlook['seconds'])} of processor time, {rates}.")
+        lines.append(f"The missing jobs take about {duration(outlook['seconds'])}, one after the other, {rates}.")
     else:
         lines.append("Nothing is missing: all results that the study needs are there.")
     known = [record for record in outlook["telling"] if "metric" in record]
