@@ -93,8 +93,8 @@ def test_differences_have_the_errors_that_a_matrix_of_them_gives(distances, monk
     np.testing.assert_array_equal(pairs.value, matrix.value)
     for tail in (0.4, 1e-6):
         for units in (True, False):
-            expected = matrix.spread.squares(tail, units=units)
-            np.testing.assert_allclose(pairs.spread.squares(tail, units=units), expected, rtol=1e-12)
+            expected = matrix.spread.squared_half_widths(tail, units=units)
+            np.testing.assert_allclose(pairs.spread.squared_half_widths(tail, units=units), expected, rtol=1e-12)
     half = matrix.half_widths(level=1 - 2 * ndtr(-1.5))
     np.testing.assert_array_equal(pairs.beyond(1.5), [matrix.value > half, -matrix.value > half])
 

@@ -162,8 +162,9 @@ class Options(Settings):
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return advantages and AUCs of all attacks on forgotten against held-out samples of the target models, and Q of
-    each set of attacks. The AUCs of attacks that compare models before and after unlearning follow.
+    """Return the rows of all attacks on forgotten against held-out samples of the target models (advantages, AUCs, MIA
+    scores, and TPRs at ``options.fpr``), and of each set of attacks (Q, its sd over pairs, and cross-fitted Q). The
+    AUCs of attacks that compare models before and after unlearning follow.
 
     An attack that could not run has a row "advantage" with the reason in place of a number.
     """

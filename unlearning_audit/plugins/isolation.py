@@ -26,7 +26,7 @@ def isolated(
 ) -> dict[str, Any]:
     """Call ``function`` in a fork of this process, and return the plain values and arrays that it returns.
 
-    The traceback of a defect is always printed, and with ``trace`` the traceback of any other error, too.
+    The traceback of an error that becomes RuntimeError is always printed, and with ``trace`` that of every error.
 
     Raises PluginError if the fork crashed, ended itself or took too long, MachineError where memory, a disk or a card
     failed, NoAnswerError and ValueError as the function does, and RuntimeError for any other error.
@@ -76,7 +76,7 @@ def _send(function: Callable[[], dict[str, Any]], sending: Connection, trace: bo
     sending
         The end of the pipe to write to.
     trace
-        Whether to print the traceback of every error, and not only of a defect.
+        Whether to print the traceback of every error, and not only of one that becomes RuntimeError.
     """
     with suppress(AttributeError):  # only Linux lets a process end with its parent
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: else a killed job would leave this one behind

@@ -137,7 +137,8 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
 
 
 def _privacy(of_population: Sequence[Values], group: Group, values: dict[Model, Values]) -> dict[str, np.ndarray]:
-    """Return key of `PRIVACY` → the privacy score of each model of a population, float64 [models, 1 + draws].
+    """Return key of `PRIVACY` → the privacy score of each model of a population, float64 [models, 1 + draws]: first of
+    the population itself, then of its bootstrap draws, each of as many models.
 
     The score is the harmonic mean over attacks of 1 − |d| / scale, limited to 0 to 1: d is the difference between the
     attack's AUC on the model and the mean of that AUC over all retrained models, the control included. The key says

@@ -138,7 +138,7 @@ def _compare_list(model: Model, lists: dict[str, np.ndarray], quantity: str, *re
     Parameters
     ----------
     lists
-        Name → the list in the log, float64 [samples, answers].
+        Name → the list in the log, float64 [samples, answers]. The list that is compared has one answer per sample.
     quantity
         The prefix of the split and the name of the list, such as "forget truth_ratio".
     """

@@ -48,8 +48,9 @@ class Gaps:
     def beyond(self, critical: float) -> Bool[np.ndarray, "2 K"]:
         """Return which differences deviate from 0 by more than ``critical`` standard normal deviations, bool [2, K]:
         upwards and downwards."""
-        # The half-width at which each difference, by its own t distributions, has the tail of ``critical``.
-        half = np.sqrt(self.spread.squares(stats.normal_probability(-critical)))
+        # Half-widths of intervals with the tail of ``critical``, by t distributions: of each difference the largest of
+        # those over samples, over samples and models, and over samples and units.
+        half = np.sqrt(self.spread.squared_half_widths(stats.normal_probability(-critical)))
         return np.stack([self.value > half, -self.value > half])
 
     def draw(self, *, rng: np.random.Generator, draws: int) -> Draws | Deviations:

@@ -102,7 +102,7 @@ class Spread:
     dof: np.ndarray
     layers: tuple[tuple[int, np.ndarray], ...]
 
-    def squares(self, tail: np.ndarray | float, *, units: bool = True) -> np.ndarray:
+    def squared_half_widths(self, tail: np.ndarray | float, *, units: bool = True) -> np.ndarray:
         """Return the squared half-widths of intervals of the K numbers, which miss the truth with probability ``tail``
         on either side: float64 [K].
 
@@ -208,7 +208,7 @@ class Distances:
             if a method is retraining.
         """
         tail = (1 - np.asarray(level, dtype=np.float64)) / 2
-        return np.asarray(np.sqrt(self.spread.squares(tail, units=units)))
+        return np.asarray(np.sqrt(self.spread.squared_half_widths(tail, units=units)))
 
     @cached_property
     def spread(self) -> Spread:
@@ -230,7 +230,7 @@ class Distances:
         squared_value, spread = self.value**2, self.spread
         for _ in range(STEPS):
             log_tail = (low + high) / 2
-            excludes_0 = spread.squares(np.exp(log_tail), units=False) < squared_value
+            excludes_0 = spread.squared_half_widths(np.exp(log_tail), units=False) < squared_value
             low, high = np.where(excludes_0, low, log_tail), np.where(excludes_0, log_tail, high)
         return np.where(squared_value > 0, np.minimum(2 * np.exp(high), 1.0), 1.0)
 

@@ -456,7 +456,8 @@ class Teacher:
         """Return the outputs of the frozen models for ``batch.x``: logits [n, b, classes], or the output of the models
         that the batch's ``reading`` names.
 
-        The weights of the batch's models are selected once, and kept in the batch's ``loss_state``.
+        The weights of the batch's models are selected once and kept in ``loss_state``, which all batches of these
+        models share until their training ends.
         """
         if self not in batch.loss_state:
             parameters = {name: value[batch.models] for name, value in self.parameters.items()}

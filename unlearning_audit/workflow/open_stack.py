@@ -101,7 +101,8 @@ class ModelBatch:
 
     def stack(self, membership: Membership, alike: bool = False) -> ModelStack:
         """Return a stack (models that are computed at once) of fresh models for some memberships. The stack also gets
-        the rows that hold views of each sample, such as paraphrases.
+        the rows that hold views of each sample, such as paraphrases, and how much other models memorised each sample,
+        where that is known.
 
         Raises FailedError for an architecture that cannot be used, also because of an error in a user's file, and
         ValueError if the data hold tokens that the models do not know, or no tokens where models read them.
