@@ -201,6 +201,7 @@ def test_what_stands_in_for_a_package_is_no_number():
         ("pass", 1.0), ("return {'accuracy': 0.5}", 1.0), ("return other, {'loss': 1.0}", 2.0),
         ("return other.state_dict()", 2.0), ("return torch.nn.DataParallel(other)", 2.0),
         ("return {f'module.{k}': v for k, v in other.state_dict().items()}", 2.0),
+        ("return {f'_orig_mod.module.{k}': v for k, v in other.state_dict().items()}", 2.0),
         ("return {'accuracy': 0.5, 'model': other}", 2.0), ("return {'state_dict': other.state_dict()}", 2.0),
     ],
 )  # fmt: skip

@@ -1,12 +1,13 @@
 """Stacked linear layers: right, and blind to a model's place in the stack; single models as torch computes them."""
 
 import itertools
+from collections import OrderedDict
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
-from unlearning_audit.training.engine import Serial, Stacked, StackedChain, chain_layers, choose_engine
+from unlearning_audit.training.engine import Serial, Stacked, StackedChain, chain_layers, choose_engine, unwrapped
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -210,3 +211,10 @@ def test_a_serial_step_is_that_of_functional_call_bit_for_bit(reading):
         assert all(other is expected is None or torch.equal(other, expected) for other in others)
     for name, value in model.state_dict(keep_vars=True).items():  # the module has its own weights again
         assert torch.equal(value, before[name])
+
+
+def test_words_that_wrap_a_model_are_left_out_but_not_its_own():
+    model = nn.Sequential(OrderedDict(module=nn.Linear(2, 3), head=nn.Linear(3, 2)))
+    state = model.state_dict()
+    for words in ("", "module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."):
+        assert unwrapped({f"{words}{name}": value for name, value in state.items()}, model) == state

@@ -20,7 +20,7 @@ from unlearning_audit.stages import failures, here
 from unlearning_audit.store import cells, tables
 from unlearning_audit.store.files import read_json
 from unlearning_audit.study import reading
-from unlearning_audit.workflow import plan
+from unlearning_audit.workflow import plan, trial
 
 
 def write_study(
@@ -37,6 +37,9 @@ def write_study(
 ) -> str:
     """Read result files of other tools, write a study of them and the files that it needs, print a summary, and return
     the path of the study.
+
+    Beside the models lie roles.csv, which says which model has which role, and recomputed.csv: numbers that the result
+    files print, beside the same ones computed from their samples.
 
     Raises ValueError with one sentence for what cannot be read or is ambiguous.
 
@@ -66,9 +69,8 @@ def write_study(
         [Path(path) for path in paths], retrain=[Path(path) for path in retrain], none=[Path(path) for path in none],
         reader=reader, options={"columns": named} if named else None, alone=alone, roles=Path(roles) if roles else None,
     )  # fmt: skip
-    name = file.stem.lower().replace("-", "_")
     folder = file.parent / f"{file.stem}_models"
-    content = readers.write(imported, folder, name)
+    content = readers.write(imported, folder, trial.name_of(file, "study"))
     if spread:
         advice = "--retrain-spread: give NAME=SD, such as --retrain-spread auc=0.03"
         content["retrain_spread"] = _pairs(spread, advice, float)
@@ -125,7 +127,7 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
         np.save(folder / f"{name}.npy", array)
     protocol = {"name": "external", "path": folder.as_posix()}
     scenario = {"protocol": protocol, "methods": ["unlearned"], "attacks": list(ATTACKS)}
-    name = file.stem.lower().replace("-", "_")
+    name = trial.name_of(file, "study")
     file.write_text(yaml.safe_dump({"study": name, "scenarios": {"logits": scenario}}, sort_keys=False))
     others = f"{unseen.sum()} held out" if unseen.any() else "none held out (--heldout)"
     print(f"Wrote {file} and {folder}/: {(~unseen).sum()} samples to be forgotten, {others}.")

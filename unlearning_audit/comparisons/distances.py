@@ -417,8 +417,7 @@ def with_errors_by_chance(contrast: Contrast, numbers: Distances) -> Distances:
         # The factor makes the variance over samples unbiased, on which this test rests alone.
         return replace(numbers.of_samples(), influence=numbers.influence * _unbiased_factor(contrast.audited))
     if contrast.reference is not None and (rule.chance == OF_RETRAINED or not contrast.paired):
-        _shown, if_retrained = _differences([(contrast, each_attack)], pairs=False)
-        return if_retrained
+        return _differences([(contrast, each_attack)], pairs=False)[1]  # [1]: with the errors if all are retrained
     return numbers
 
 
@@ -562,9 +561,8 @@ def _combined(effects: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndar
     first, _matrix = effects[0]  # all effects are of models with the same units and splits
     combined = {"unit": first.unit, "split": first.split}
     for name in ("value", "influence"):
-        combined[name] = np.concatenate(
-            [np.tensordot(matrix, getattr(effect, name), axes=1) for effect, matrix in effects]
-        )
+        numbers = [np.tensordot(matrix, getattr(effect, name), axes=1) for effect, matrix in effects]
+        combined[name] = np.concatenate(numbers)
     distinct = {id(effect): effect for effect, _matrix in effects}.values()  # retrained models serve several methods
     imagined = [
         np.concatenate([np.tensordot(matrix, own.imagined * (own is effect), axes=1) for own in distinct], axis=2)

@@ -70,10 +70,10 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
     source = _Source(files)
     headers.check(source.files)
     logits = _logits(source)
-    y, labels = _labels(source, *logits.shape)
+    y, trained_labels = _labels(source, *logits.shape)  # the latter: of each model; None if all trained with y
     samples = logits.shape[1]
     test = source.load("test") if "test" in files else np.zeros(samples, bool)
-    membership = _membership(source, population, logits.shape[:2], test, labels)
+    membership = _membership(source, population, logits.shape[:2], test, trained_labels)
     x, index = np.zeros((samples, 0), np.float32), np.arange(samples)
     data = Data(x, y=y, part=test.astype(np.uint8), y_clean=y, index=index, classes=logits.shape[2])
     return data, membership, Logits(logits, index, y)

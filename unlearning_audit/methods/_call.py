@@ -16,6 +16,7 @@ from unlearning_audit.methods import _processor, _published
 from unlearning_audit.plugins import arguments
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.training.engine import unwrapped
 from unlearning_audit.training.stack import ModelStack, initialised
 from unlearning_audit.training.streams import Rows
 
@@ -239,6 +240,6 @@ def _state_dict(output: object, model: nn.Module) -> Mapping[str, torch.Tensor] 
     state = output.state_dict() if isinstance(output, nn.Module) else output
     if not (isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values())):
         return None
-    tensors = {str(name).removeprefix("module.").removeprefix("_orig_mod."): v for name, v in state.items()}
+    tensors = unwrapped(state, model)
     is_state_dict = isinstance(output, nn.Module) or bool(tensors.keys() & model.state_dict().keys())
     return tensors if is_state_dict else None

@@ -346,8 +346,8 @@ def update_aucs(evaluation: Evaluation, target: Membership) -> dict[str, crossed
 
 def update_rows(evaluation: Evaluation, target: Membership) -> list[Row]:
     """Return the row "update_auc", the mean over models, of every attack that compares models before unlearning with
-    those after it, on forgotten against held-out samples. [] without such attacks, or if a model has only one of the
-    two sides. ``target``: the memberships of the target models."""
+    those after it, on forgotten against held-out samples, unless it gives one of these the score NaN. [] without such
+    attacks, or if a model has only one of the two sides. ``target``: the memberships of the target models."""
     aucs = update_aucs(evaluation, target)
     estimates = _game.estimates(_game.of_models(target), [*aucs.values()]) if aucs else []
     return [

@@ -50,7 +50,8 @@ class Passage(nn.Module):
         self.head = None if tied else "output"
 
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map tokens ``x`` int [n, length] to the logits of the two classes, [n, 2], or to what ``reading`` names.
+        """Map tokens ``x`` int [n, length] to logits of two classes (predicted or not), [n, 2], or what ``reading``
+        names. The softmax of the first class is the exponential of the scored tokens' mean log-probability.
 
         "tokens": logits of the vocabulary for every token but the first, [n, length − 1, vocabulary]. "next": logits of
         the vocabulary for the token after the last, [n, vocabulary]. "layer k": the hidden states of all tokens but the

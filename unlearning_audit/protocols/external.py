@@ -160,9 +160,13 @@ class ModelFolder(NamedTuple):
 def populations(options: Options, method: str, names: list[str]) -> dict[str, ModelFolder]:
     """Return role → folder of models, for the evaluation of one of the `methods`.
 
-    "target" are the audited models, which for reference methods are original or retrained ones. "shadow" and
-    "shadow_original" are the adversary's models. "original", "retrain" and "retrain_control" are for comparison.
-    Folders that do not exist are left out. A method that is alone may have its folders in the root.
+    "target" are the audited models. "shadow" and "shadow_original" are the adversary's models. "original", "retrain"
+    and "retrain_control" are for comparison. Folders that do not exist are left out. A method that is alone may have
+    its folders in the root.
+
+    For a reference method, "target" is the folder of its own models. Retrained models are then compared with the other
+    retrained folder alone, whose role is "retrain" whatever its name. For "none", the folder original is both "target"
+    and "original", and shadow_original both "shadow" and "shadow_original".
 
     A folder may lack files. Files on samples, such as labels, are then taken from the folders above it; files on
     models, such as who forgot what, from another folder that has the same models.

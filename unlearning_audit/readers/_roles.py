@@ -98,9 +98,7 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
             model.role, model.method, model.replicate = row["role"], method, row.get("replicate") or ""
             model.decided = path.name
     for group in groups.values():
-        if not (models_of_group := [*group.retrain, *group.models]):
-            raise ValueError(f"{path}: no model of the scenario {group.name} has finite numbers")
-        reference = models_of_group[0]
+        reference, *_ = [*group.retrain, *group.models]
         group.samples = must_share(reference)
         for model in group.models:
             if not shared(model, group.samples):

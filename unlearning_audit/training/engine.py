@@ -4,7 +4,7 @@ Both take the same arguments and agree up to rounding. Stacking is faster if a s
 on a CPU); serial computation is faster if one model fills the caches (convolutions on a CPU).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -394,6 +394,18 @@ def aliases(model: nn.Module) -> dict[str, str]:
     # Buffers have no first name here, and stand for themselves.
     pairs = ((name, first_names.get(id(value), name)) for name, value in model.state_dict(keep_vars=True).items())
     return {name: first for name, first in pairs if first != name}
+
+
+def unwrapped(state: Mapping[Any, Tensor], model: nn.Module) -> State:
+    """Return the tensors of a state dict without the words "module." and "_orig_mod.", which DataParallel and
+    torch.compile put before all names, in any order. A name that the ``model`` itself has is kept as it is."""
+    names, tensors = model.state_dict().keys(), {}
+    for wrapped, tensor in state.items():
+        name = str(wrapped)
+        while name not in names and name.startswith(("module.", "_orig_mod.")):
+            name = name.partition(".")[2]
+        tensors[name] = tensor
+    return tensors
 
 
 @contextmanager

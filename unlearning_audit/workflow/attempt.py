@@ -83,7 +83,8 @@ def attempt(
     before
         The part that is stated as failed if ``write`` finds no models to query, and their file does not name a part.
     file
-        The user's own code, which runs in its own process for at most ``time_limit`` seconds, or None.
+        The user's own code, which runs in its own process for at most ``time_limit`` seconds. None: ``write`` runs
+        library code only, in this process and without a limit, and its defects are raised.
     """
     try:
         return isolated(write, file, trace=False, time_limit=time_limit)

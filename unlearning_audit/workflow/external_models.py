@@ -18,7 +18,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard
 from unlearning_audit.protocols.external import INDEX
 from unlearning_audit.training import card, generation, tokens
-from unlearning_audit.training.engine import aliases
+from unlearning_audit.training.engine import aliases, unwrapped
 from unlearning_audit.training.stack import ModelStack
 
 #: Prefix of a checkpoint's name among the files of a population.
@@ -163,8 +163,8 @@ def _state_files(path: Path) -> list[Path]:
 
 
 def _read_state(path: Path) -> dict[str, torch.Tensor]:
-    """Return name → tensor of all tensors in the files of a state dict. Prefixes that DataParallel and torch.compile
-    put before all names are left out. Raises ValueError for a file that is not intact."""
+    """Return name → tensor of all tensors in the files of a state dict. Raises ValueError for a file that is not
+    intact."""
     from safetensors.torch import load_file
 
     tensors: dict[str, torch.Tensor] = {}
@@ -173,10 +173,6 @@ def _read_state(path: Path) -> dict[str, torch.Tensor]:
             tensors |= load_file(part)
         except Exception as error:
             raise ValueError(f"{part}: this is not a complete safetensors file ({error})") from None
-    # DataParallel puts "module." first, torch.compile "_orig_mod."; a model may be wrapped in both, in any order.
-    for prefix in ("_orig_mod.", "module.", "_orig_mod."):
-        if tensors and all(name.startswith(prefix) for name in tensors):
-            tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
     return tensors
 
 
@@ -188,7 +184,7 @@ def _load_state(model: nn.Module, path: Path) -> None:
     that are not finite, or that differ from a tensor with which they are tied.
     """
     # The model's state dict lists a tied tensor several times. ``main_name``: each further name → its main name.
-    tensors, main_name, state = _read_state(path), aliases(model), model.state_dict()
+    tensors, main_name, state = unwrapped(_read_state(path), model), aliases(model), model.state_dict()
     for name, main in main_name.items():  # the file may have the tensor under a further name only
         if name in tensors:
             tensors.setdefault(main, tensors[name])

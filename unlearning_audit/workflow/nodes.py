@@ -290,11 +290,9 @@ def code_of(stage: str, *files: Path) -> str:
     return source.digest(source.SCRIPTS / "job.py", jobs.file_of(stage), *files)
 
 
-def terms(*plugins: Plugin) -> dict[str, Any]:
-    """Return the terms under which a job runs the given ``plugins``: {"time_limit": seconds}, the first limit that is
-    set for one of them; {} if no plug-in has a limit."""
-    limits = [plugin.time_limit for plugin in plugins if plugin.time_limit is not None]
-    return {"time_limit": limits[0]} if limits else {}
+def terms(plugin: Plugin) -> dict[str, Any]:
+    """Return the terms under which a job runs a plug-in: {"time_limit": seconds}; {} if it has no limit."""
+    return {} if plugin.time_limit is None else {"time_limit": plugin.time_limit}
 
 
 def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:

@@ -258,13 +258,13 @@ class ModelPlanner:
         """Return a job's ``place``: facts that do not change its results.
 
         ``file`` and ``method_file`` are the files of the user's own model and ``method``, None for the library's;
-        ``terms`` is {"time_limit": seconds}, or {} if no time limit is set. Without a ``method``, ``method_file`` is
-        missing.
+        ``terms`` is {"time_limit": seconds} if the method has a time limit, else {}; models have none. Without a
+        ``method``, ``method_file`` is missing.
         """
         model = self.scenario.model
         if method is None:
-            return {"file": model.file, "terms": terms(model)}
-        return {"file": model.file, "method_file": method.file, "terms": terms(model, method)}
+            return {"file": model.file, "terms": {}}
+        return {"file": model.file, "method_file": method.file, "terms": terms(method)}
 
     def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
         """Return facts for a job's ``place`` on the scenario's attacks or metrics (``kind``).

@@ -158,7 +158,7 @@ class Setting:
         if fitting >= epochs:
             return self
         fitting = max(fitting, 1)
-        note = f"  Trained for {fitting} of {epochs} epochs, so that it takes less than a minute."
+        note = f"  Trained for {fitting} of {epochs} epochs only, to save time."
         return self.with_epochs(fitting, note)
 
 
