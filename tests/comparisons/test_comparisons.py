@@ -315,7 +315,8 @@ def test_why_there_is_nothing_to_find(shares, least, words):
 
 
 def test_what_is_seen_but_may_be_chance_takes_more_models_and_not_other_attacks():
-    sentence = sensitivity.explanation({}, least_distance=0.01, margin=0.05, more="retrained models", measured=0.41)
+    shares = {"forget": Estimate(0.8, 0.75, 0.85, 40), "heldout": Estimate(0.77, 0.74, 0.8, 40)}
+    sentence = sensitivity.explanation(shares, least_distance=0.01, margin=0.05, more="retrained models", measured=0.41)
     assert sentence.startswith("too few retrained models: doing nothing lies 0.41 from retraining, beyond the margin")
     assert sentence.endswith("add retrained models")
 

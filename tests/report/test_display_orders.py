@@ -39,5 +39,6 @@ def test_orders_are_json_and_name_files_of_the_plan(planned):
 
 def test_the_command_names_the_study_it_belongs_to(planned, workdir):
     command = parameters.report(planned, [str(workdir / "my study.yaml"), "/elsewhere/b.yaml"])["command"]
-    assert command == "snakemake --cores 1 --configfile 'my study.yaml' --configfile /elsewhere/b.yaml"
-    assert parameters.report(planned)["command"] == "snakemake --cores 1"
+    assert command == "snakemake --cores 1 --configfile 'my study.yaml' /elsewhere/b.yaml"
+    assert parameters.report(planned, ["mine.yaml"])["command"] == "audit run mine.yaml --cores 1"
+    assert parameters.report(planned)["command"] == "audit run --cores 1"

@@ -16,7 +16,7 @@ import numpy as np
 import pandas
 import yaml
 
-from unlearning_audit.comparisons import sensitivity
+from unlearning_audit.comparisons import distances, sensitivity
 from unlearning_audit.evaluation import external as reader
 from unlearning_audit.evaluation import records as record_lists
 from unlearning_audit.evaluation import rows
@@ -213,13 +213,14 @@ def _advice(verdicts: pandas.DataFrame) -> list[str]:
 def _reason(verdict: Mapping[str, Any]) -> str:
     """Return the note that `Audit.matrix` shows on a row of the table of verdicts.
 
-    With a distance, it is the assumption on which the verdict rests ("" if there is none); without a distance, it is
-    the reason why there is none.
+    With a distance, it is the assumption on which the verdict rests, or that the interval contains 0 all the same (""
+    if there is nothing to say); without a distance, it is the reason why there is none.
 
     For a method that failed, the reason is not returned, because its failure is shown elsewhere.
     """
     if not np.isnan(verdict["distance"]) or verdict["verdict"] == "failed":
-        return sensitivity.condition(verdict["note"])
+        remark = distances.DISAGREE if distances.DISAGREE in verdict["note"] else ""
+        return sensitivity.condition(verdict["note"]) or remark
     return str(verdict["note"].partition("; ")[0])  # the first clause of the note says it
 
 

@@ -126,9 +126,8 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     for name, array in {"labels": y, "forget": ~unseen, "heldout": unseen}.items():
         np.save(folder / f"{name}.npy", array)
     protocol = {"name": "external", "path": folder.as_posix()}
-    scenario = {"protocol": protocol, "methods": ["unlearned"], "attacks": list(ATTACKS)}
-    name = trial.name_of(file, "study")
-    file.write_text(yaml.safe_dump({"study": name, "scenarios": {"logits": scenario}}, sort_keys=False))
+    scenarios = {"logits": {"protocol": protocol, "methods": ["unlearned"], "attacks": list(ATTACKS)}}
+    file.write_text(yaml.safe_dump({"study": trial.name_of(file, "study"), "scenarios": scenarios}, sort_keys=False))
     others = f"{unseen.sum()} held out" if unseen.any() else "none held out (--heldout)"
     print(f"Wrote {file} and {folder}/: {(~unseen).sum()} samples to be forgotten, {others}.")
     return str(file)

@@ -181,6 +181,11 @@ def explanation(
             f"frequent class alone gives {frequent.value:.2f}, so train longer or with another learning rate, "
             "and check that the labels belong to these samples"
         )
+    if measured > margin:
+        return (
+            f"{TOO_FEW} {more}: doing nothing lies {measured:.2f} from retraining, beyond the margin of {margin:.2f}, "
+            f"but among so many tests such a distance may be chance, so add {more}"
+        )
     forgotten, unseen = shares.get("forget"), shares.get("heldout")
     if forgotten and unseen and forgotten.low <= unseen.high:
         if max(forgotten.high - forgotten.low, unseen.high - unseen.low) > WIDE:
@@ -192,11 +197,6 @@ def explanation(
         return (
             f"the models memorised nothing: before unlearning, their accuracy is {forgotten.value:.2f} on samples to "
             f"be forgotten and {unseen.value:.2f} on samples never seen, so train longer, with fewer or harder samples"
-        )
-    if measured > margin:
-        return (
-            f"{TOO_FEW} {more}: doing nothing lies {measured:.2f} from retraining, beyond the margin of {margin:.2f}, "
-            f"but among so many tests such a distance may be chance, so add {more}"
         )
     if least_distance > margin:
         return (

@@ -99,6 +99,7 @@ def _seen(judgements: Decisions) -> list[str]:
         # Of resolution.csv, the rows on the models that there are today; other rows are plans with more models.
         today = [row for row in judged.resolution if row["what"] == "today" and row["metric"] in deciding
                  and row["margin"] > 0 and not math.isnan(row["least_distance"])]  # fmt: skip
+        today = [row for row in today if row["method"] == verdicts.representative(today)]  # as the table of resolution
         if today:
             best = min(today, key=lambda row: row["least_distance"] / row["margin"])
             least = f"a distance of at least {best['least_distance']:.2g} by {decisions.label(best['metric'])}"

@@ -14,8 +14,6 @@ from unlearning_audit.store.files import ArtifactError, read_json
 
 #: The most lines of the end of a run, and the most failures that are listed.
 LINES, FAILURES = 15, 6
-#: Of more than so many methods of several scenarios, each scenario has a line instead of each method.
-FEW = 8
 
 
 def summary(
@@ -47,7 +45,7 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     """Return the end of a run as text of at most `LINES` lines of ``width`` characters: the answer, and where the
     report is.
 
-    Each method has a line; if several scenarios have more than `FEW` methods in all, each scenario has a line instead.
+    Each method has a line; if several scenarios have more methods than half of `LINES`, each scenario has one instead.
     Lines that do not fit are counted. A study without unlearning methods gets one sentence.
 
     Parameters
@@ -65,10 +63,10 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     answers = [place for place in summary["answers"] if place["lines"]]
     if not answers:
         return "\n".join([*textwrap.wrap(_unjudged(summary), width), *closing])
-    if len(answers) == 1 or sum(len(place["lines"]) for place in answers) <= FEW:
+    if len(answers) == 1 or sum(len(place["lines"]) for place in answers) <= LINES // 2:
         body, noun = _of_methods(answers), "more method"
         doubtful = words.joined([place["label"] for place in answers if not place["passed"]])
-        checked = f"Checks did not all pass in {doubtful}: see the report." if doubtful else "Checks passed."
+        checked = f"Checks are open or did not pass in {doubtful}: see the report." if doubtful else "Checks passed."
         alone = [answers[0][name] for name in ("best", "contradiction", "checked")]
         sentences = alone if len(answers) == 1 else [checked]
     else:

@@ -139,7 +139,7 @@ LOST = (FAILED, DAMAGED.word)
 
 QUESTION = "Did it forget? (0 % = did nothing, 100 % = like retraining; 95 % intervals)"
 LEGEND = ", ".join(f"{state.mark} {state.word}" for state in STATES)
-NEXT = "Next: audit new my_method.py"
+NEXT = "Next: audit new NAME.py"
 
 #: Column of the table of checks → the check in words.
 CHECKS = {"retrain is perfect": "retraining is like retraining", "two retrainings agree": "two retrainings agree",

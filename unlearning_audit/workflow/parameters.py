@@ -185,13 +185,14 @@ def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
         The files from which the study was read, if not from the default one. They stand in the command that the page
         shows.
     """
-    study, arguments = plan.study, [f"--configfile {shlex.quote(readable(path))}" for path in configfiles]
+    study, files = plan.study, [shlex.quote(readable(path)) for path in configfiles]
+    command = ["audit run", *files, "--cores 1"] if len(files) < 2 else ["snakemake --cores 1 --configfile", *files]
     return {
         "study": study.name,
         "seed": study.seed,
         "bootstrap": study.bootstrap,
         **own_metrics(plan),
-        "command": " ".join(["snakemake --cores 1", *arguments]),
+        "command": " ".join(command),
         "scenarios": [_settings(scenario) for scenario in study.scenarios],
         "cases": [{**described(case), "metrics": case.metrics, "scores": case.scores or ""} for case in plan.cases],
         "headline": table(plan, "headline"),
