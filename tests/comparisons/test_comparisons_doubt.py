@@ -9,7 +9,7 @@ from scipy.stats import binom
 from unlearning_audit import stats
 from unlearning_audit.comparisons import distances, planning, sensitivity, verdicts
 from unlearning_audit.evaluation.effects import DecisionRule, single
-from unlearning_audit.stats import crossed, decide
+from unlearning_audit.stats import crossed, decide, paired, ratio
 
 import verdict_worlds as worlds
 from comparison_cases import MARGINS, compare, scenario, verdicts_of
@@ -235,6 +235,18 @@ def test_the_share_closed_of_retraining_covers_all_of_it_whatever_the_number_of_
     assert covered >= 36  # of 40 with .95 each at least 34 but once in 2,000; without a band 8 to 20 are
     assert closer >= 36  # so of how much closer it is than doing nothing, whose advantage is .3
     assert narrow >= 30  # it does not cover by saying nothing
+
+
+def test_a_method_is_further_than_doing_nothing_by_both_intervals_or_by_none():
+    influence = np.random.default_rng(3).standard_normal((2, 1, 40))
+    both = paired.distances(value=np.zeros((2, 1)), influence=influence, unit=np.zeros(1, int))
+    half = both.combined([[-1.0, 1.0]]).half_widths()[0]
+    both = replace(both, value=np.array([9 + (1 + 1 / np.sqrt(2)), 9.0]) * half)
+    ends = (
+        distances.closer(both, factor=2.0).high,
+        ratio.share_closed(distances=both, significant=True, factor=2.0).high,
+    )
+    np.testing.assert_allclose(ends, 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("units", [(0, 0, 0), (0, 1, 2)])

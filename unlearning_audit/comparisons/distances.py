@@ -745,12 +745,13 @@ def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Est
     both
         The joint distances of the method and of doing nothing, in this order (`beside_none`).
     factor
-        How many times wider the upper half of the interval is made, because the largest of many distances is large by
-        chance.
+        How many times wider the upper half of an interval of the method's distance is made, because the largest of many
+        distances is large by chance. Of the interval here, the part 1/√2 is due to that distance, as `share_closed`
+        counts where both distances are equal. So this interval excludes 0 where that of the share excludes it.
     """
     # One combination of the two distances, so one estimate: minus that of the method, plus that of doing nothing.
     estimate = both.combined(np.array([[-1.0, 1.0]])).estimates(level=level)[0]
-    return replace(estimate, high=estimate.value + factor * (estimate.high - estimate.value))
+    return replace(estimate, high=estimate.value + (1 + (factor - 1) / np.sqrt(2)) * (estimate.high - estimate.value))
 
 
 def traces_removed(both: Distances, method: Read, none: Read) -> Estimate:
