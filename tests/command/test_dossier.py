@@ -5,9 +5,11 @@ import json
 import re
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from unlearning_audit import command
+from unlearning_audit.report import dossier
 
 import reader_cases
 
@@ -73,3 +75,17 @@ def test_without_a_report_it_says_what_makes_one(workdir):
     reader_cases.tree(workdir, steps=(10,))
     assert run("read", "saves", "--only-write") == 0
     assert "there is no report yet" in run("report", "read.yaml", "--dossier")
+
+
+def test_the_least_distance_is_that_of_the_table_of_resolution():
+    least = {"retrain": 0.01, "npo": 0.03, "retrain_control": 0.02}
+    rows = [
+        {"what": "today", "metric": "auc", "method": method, "least_distance": number, "margin": 0.05}
+        for method, number in least.items()
+    ]
+    judged = SimpleNamespace(
+        label="s", compared=["npo"], verdicts={"npo": {"verdict": "inconclusive"}},
+        distances=[{"metric": "auc", "deciding": 1}], resolution=rows,
+    )  # fmt: skip
+    (sentence,) = dossier._seen(SimpleNamespace(places={"s": judged}))
+    assert "a distance of at least 0.02 by AUC" in sentence

@@ -173,6 +173,10 @@ def widened_rate(*, exact: Estimate, half: float) -> Estimate:
         The rate with its interval over samples.
     half : float
         The further half-width.
+
+    Returns
+    -------
+    Estimate
     """
     below, above = (float(np.hypot(own, half)) for own in (exact.value - exact.low, exact.high - exact.value))
     return replace(exact, low=max(exact.value - below, 0.0), high=min(exact.value + above, 1.0))

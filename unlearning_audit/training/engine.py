@@ -398,7 +398,15 @@ def aliases(model: nn.Module) -> dict[str, str]:
 
 def unwrapped(state: Mapping[Any, Tensor], model: nn.Module) -> State:
     """Return the tensors of a state dict without the words "module." and "_orig_mod.", which DataParallel and
-    torch.compile put before all names, in any order. A name that the ``model`` itself has is kept as it is."""
+    torch.compile put before all names, in any order.
+
+    Parameters
+    ----------
+    state
+        Name → tensor.
+    model
+        The model without wrappers, whose own names are kept as they are.
+    """
     names, tensors = model.state_dict().keys(), {}
     for wrapped, tensor in state.items():
         name = str(wrapped)
